@@ -54,7 +54,7 @@ class TestUniqueJobs < Minitest::Test
 
   def test_no_decision_comes
     deciding(nil, nil) do |jobs|
-      error = assert_raises(Undecided) { client.enqueue_unique('A', jid: 'late', deadline: 0.5) }
+      error = assert_raises(Undecided) { client.enqueue_unique('A', jid: 'late', deadline: 2) }
       assert_match(/job late is published.*no leader has answered/, error.message)
       assert_equal 'late', error.jid
       other = Client.new(@url)
