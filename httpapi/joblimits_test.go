@@ -57,11 +57,12 @@ func TestLimitsSayWhatTheyHoldBack(t *testing.T) {
 	require.JSONEq(t, `{"name":"still","state":"paused","used":0,"slots":5,"waiting":1,"blocked":1}`, only(gjson.Get(all, "2").Raw, "name", "state", "used", "slots", "waiting", "blocked"))
 
 	free := time.Now().Add(time.Hour).UnixMicro()
-	id := wire.RateID("rate", &wire.Rate{Jobs: 1, Seconds: 3600}, wire.Group{})
+	hourly := &wire.Rate{Jobs: 1, Seconds: 3600}
+	id := wire.RateID("rate", hourly, wire.Group{})
 	w.journal(wire.JournalRecord{Type: wire.TypeState, Limits: &wire.LimitPiece{More: true, Rates: map[string]int64{id: free}}})
 	rate := w.get("/api/limits/rate").body
 	require.EqualValues(t, 5, gjson.Get(rate, "blocked").Int())
-	require.InDelta(t, float64(free)/1e6, gjson.Get(rate, "opens").Float(), 1e-3)
+	require.InDelta(t, float64(free-hourly.Ahead())/1e6, gjson.Get(rate, "opens").Float(), 1e-3)
 	require.Equal(t, gjson.Get(rate, "opens").Raw, gjson.Get(rate, "parts.0.opens").Raw)
 }
 

@@ -32,7 +32,8 @@ type Bound struct {
 }
 
 // Rate is how many jobs may begin in a time. They begin evenly spread over it. Up to Burst may
-// begin at once after a pause, so that in any such time at most Jobs + Burst − 1 begin.
+// begin at once after a pause. In any such time at most Jobs + Burst − 1 begin, also where a leader
+// that was late catches up.
 type Rate struct {
 	Jobs    int64   `json:"jobs"`
 	Seconds float64 `json:"seconds"`
@@ -54,11 +55,18 @@ const (
 	maxRateSeconds = 31 * 24 * 3600
 )
 
-// Interval returns the time from one job to the next, in microseconds.
-func (r *Rate) Interval() int64 { return int64(math.Round(r.Seconds * 1e6 / float64(r.Jobs))) }
+// Interval returns the time from one job to the next, in microseconds. The jobs are spread over
+// what may be caught up too: so Seconds never have more of them than they may.
+func (r *Rate) Interval() int64 {
+	return int64(math.Ceil((r.Seconds*1e6 + float64(r.catchUp())) / float64(r.Jobs)))
+}
 
 // Ahead returns how far a rate may be used ahead of now, in microseconds.
-func (r *Rate) Ahead() int64 { return max(r.Burst-1, 0) * r.Interval() }
+func (r *Rate) Ahead() int64 { return max(r.Burst-1, 0)*r.Interval() + r.catchUp() }
+
+// catchUp returns how late jobs may begin without making those behind them late, in microseconds:
+// 0.5 % of Seconds, at most 50 ms.
+func (r *Rate) catchUp() int64 { return int64(min(r.Seconds*5e3, 50e3)) }
 
 // check returns an error if the rate cannot be kept.
 func (r *Rate) check() error {

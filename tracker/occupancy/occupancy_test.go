@@ -15,7 +15,7 @@ func TestPartsOfALimit(t *testing.T) {
 	def := wire.Limit{Queues: []string{"imports"}, Per: []string{wire.PerKey}, Concurrency: 2, Rate: &wire.Rate{Jobs: 1, Seconds: 60},
 		Overrides: map[string]wire.Bound{"big": {Concurrency: 5}}}
 	opens := wire.Seconds(now) + 30
-	c := occupancy.New(now, map[string]int64{wire.RateID("each", def.Rate, wire.Group{Key: "late"}): int64(opens * 1e6)})
+	c := occupancy.New(now, map[string]int64{wire.RateID("each", def.Rate, wire.Group{Key: "late"}): int64(opens*1e6) + def.Rate.Ahead()})
 	group := func(queue, class, key string) wire.Group { return wire.Group{Queue: queue, Class: class, Key: key} }
 	hold := func(jid string, at float64, g wire.Group) { c.Hold(&wire.HeldSlot{JID: jid, At: at, Group: g}) }
 	c.Wait(group("imports", "A", "full"), 2)
