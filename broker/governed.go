@@ -9,30 +9,60 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// What clients publish to jobs.direct for a queue goes to one of three: to the queue, to
-// jobs.gated if the queue is governed, or to jobs.full if too many of its jobs wait. While none of
-// them is bound, it goes to jobs.gated through the alternate exchange.
+// What clients publish to jobs.direct for a queue goes to the queue. If the queue is governed,
+// nothing is bound, and it goes to jobs.gated through the alternate exchange. A client that binds
+// the queue has jobs go to that queue, and not to two places. While the alternate exchange cannot
+// be relied on, jobs.gated is bound. If too many jobs of the queue wait, jobs.full is.
+
+// Route is where jobs go that clients publish for a queue.
+type Route struct {
+	Queue  string
+	To     string // the only one that is bound; empty leaves the jobs to the alternate exchange
+	Capped bool   // jobs.full may be bound; if it may not, it does not matter that its node is away
+	Bare   bool   // there is no alternate exchange, so that jobs would be lost while nothing is bound
+}
 
 // Direct sends what clients publish for a queue to one destination alone. The others are unbound
-// first: a message for which two are bound would be there twice. A queue that does not exist is
-// left out, and bound when it is made. capped says whether jobs.full may be bound: if it is not,
-// it does not matter that its node is away.
-func (q Queues) Direct(ctx context.Context, name, destination string, capped bool) error {
-	for _, other := range []string{wire.QueuePrefix + name, wire.Gated, wire.Full} {
-		if other == destination {
+// first: a message for which two are bound would be there twice. If the alternate exchange is gone,
+// they are unbound afterwards. A queue that does not exist is left out, and bound when it is made.
+func (q Queues) Direct(ctx context.Context, r Route) error {
+	if r.Bare && r.To != "" {
+		if err := q.lead(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, other := range []string{wire.QueuePrefix + r.Queue, wire.Gated, wire.Full} {
+		if other == r.To {
 			continue
 		}
-		err := q.request(ctx, other, func(ch *amqp.Channel) error { return ch.QueueUnbind(other, name, wire.ExchangeDirect, nil) })
-		unused := other == wire.Full && !capped && IsAway(err)
+		err := q.Undirect(ctx, r.Queue, other)
+		unused := other == wire.Full && !r.Capped && IsAway(err)
 		if err != nil && reasonOf(err) != ReasonMissing && !unused {
 			return err
 		}
 	}
-	err := q.bindDirect(ctx, destination, name)
-	if destination == wire.QueuePrefix+name && reasonOf(err) == ReasonMissing {
+	if r.Bare || r.To == "" {
+		return nil
+	}
+	return q.lead(ctx, r)
+}
+
+func (q Queues) lead(ctx context.Context, r Route) error {
+	err := q.bindDirect(ctx, r.To, r.Queue)
+	if r.To == wire.QueuePrefix+r.Queue && reasonOf(err) == ReasonMissing {
 		return nil
 	}
 	return err
+}
+
+// Catch binds jobs.gated for a queue, beside what is bound.
+func (q Queues) Catch(ctx context.Context, name string) error {
+	return q.bindDirect(ctx, wire.Gated, name)
+}
+
+// Undirect removes one destination, by its full name, of what clients publish for a queue.
+func (q Queues) Undirect(ctx context.Context, name, destination string) error {
+	return q.request(ctx, destination, func(ch *amqp.Channel) error { return ch.QueueUnbind(destination, name, wire.ExchangeDirect, nil) })
 }
 
 // HasAlternate reports whether a message to jobs.direct for which nothing is bound is kept. It

@@ -56,8 +56,8 @@ func TestSwitchOfGovernedQueueLosesAndDoublesNothing(t *testing.T) {
 		})
 	}
 	for range 20 {
-		require.NoError(t, conn.Queues().Direct(soon(t), "a", wire.Gated, false))
-		require.NoError(t, conn.Queues().Direct(soon(t), "a", "queue.a", false))
+		require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "a", To: wire.Gated}))
+		require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "a", To: "queue.a"}))
 	}
 	close(done)
 	all.Wait()
@@ -74,14 +74,14 @@ func TestFullQueueRefusesJobs(t *testing.T) {
 	require.NoError(t, conn.Queues().EnsureRouted(soon(t), "a"))
 	require.NoError(t, conn.Topology().EnsureFull(soon(t)))
 	require.NoError(t, conn.Topology().EnsureFull(soon(t)), "it can be repeated")
-	require.NoError(t, conn.Queues().Direct(soon(t), "a", wire.Full, true))
+	require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "a", To: wire.Full, Capped: true}))
 	p := publisher(t, conn)
 	for range 3 {
 		err := p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"})
 		require.Error(t, err)
 	}
 	require.NoError(t, p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeRoute, Key: "a"}))
-	require.NoError(t, conn.Queues().Direct(soon(t), "a", wire.Gated, true))
+	require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "a", To: wire.Gated, Capped: true}))
 	require.NoError(t, p.SendMandatory(soon(t), wire.Message{Exchange: wire.ExchangeDirect, Key: "a"}))
 }
 
@@ -89,11 +89,11 @@ func TestDirected(t *testing.T) {
 	v, conn := governedVhost(t)
 	require.NoError(t, conn.Queues().Ensure(soon(t), "a"))
 	require.NoError(t, conn.Queues().EnsureRouted(soon(t), "b"))
-	require.NoError(t, conn.Queues().Direct(soon(t), "b", wire.Gated, false))
+	require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "b", To: wire.Gated}))
 	require.NoError(t, client(t, v.AMQPURL()).QueueBind("queue.b", "b", wire.ExchangeDirect, false, amqp.Table(nil)))
 	all, err := management(t, v).Directed(soon(t))
 	require.NoError(t, err)
 	require.Equal(t, []string{"queue.a"}, all["a"])
 	require.ElementsMatch(t, []string{"queue.b", wire.Gated}, all["b"])
-	require.NoError(t, conn.Queues().Direct(soon(t), "gone", "queue.gone", false), "a queue that does not exist is left out")
+	require.NoError(t, conn.Queues().Direct(soon(t), broker.Route{Queue: "gone", To: "queue.gone"}), "a queue that does not exist is left out")
 }

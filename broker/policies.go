@@ -21,6 +21,8 @@ import (
 const (
 	policyPriority       = -10
 	quorumPolicyPriority = -9
+	// An operator's policy for all exchanges would cost jobs of governed queues, so one is above it.
+	alternatePriority = 1000
 )
 
 // maxDeliveries is how often a quorum queue delivers a job before the job becomes dead. Workers
@@ -49,7 +51,7 @@ func policies(f Features, consumerTimeout bool) []policy {
 	}
 	list := []policy{
 		{Name: "millrace-queues", Pattern: `^queue\.`, ApplyTo: "queues", Definition: queues},
-		{Name: "millrace-direct", Pattern: `^jobs\.direct$`, ApplyTo: "exchanges", Definition: map[string]any{"alternate-exchange": wire.Unrouted}},
+		alternatePolicies()[0],
 		streamPolicy(wire.ScheduledJobs, "30D", 0, 64*mega),
 		streamPolicy(wire.Retries, "30D", 0, 64*mega),
 		streamPolicy(wire.DeadJobs, "180D", 10*giga, 64*mega),
@@ -76,6 +78,15 @@ func quorumPolicy(all map[string]any) policy {
 	definition := map[string]any{"dead-letter-strategy": "at-least-once", "overflow": "reject-publish", "delivery-limit": maxDeliveries}
 	maps.Copy(definition, all)
 	return policy{Name: "millrace-quorum", Pattern: `^queue\.`, ApplyTo: "quorum_queues", Priority: quorumPolicyPriority, Definition: definition}
+}
+
+// alternatePolicies returns the policies that give jobs.direct its alternate exchange.
+func alternatePolicies() []policy {
+	usual := policy{Name: "millrace-direct", Pattern: `^jobs\.direct$`, ApplyTo: "exchanges", Priority: policyPriority,
+		Definition: map[string]any{"alternate-exchange": wire.Unrouted}}
+	second := usual
+	second.Name, second.Priority = "millrace-governed", alternatePriority
+	return []policy{usual, second}
 }
 
 func streamPolicy(name, maxAge string, maxBytes, segment int64) policy {

@@ -123,23 +123,6 @@ func TestGovernedQueueIsFull(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.mails") == 11 }, "each job that was confirmed comes")
 }
 
-// A client that binds a governed queue is noticed, and its binding is removed.
-func TestBypassedQueueIsNoticed(t *testing.T) {
-	t.Parallel()
-	v := brokertest.New(t)
-	s := start(t, v, options{identity: "a"}).leads(t)
-	ensure(t, v, "mails")
-	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","max_waiting":1,"paused":true}`).Status)
-	s.awaitState(t, "mails", wire.QueueGoverned)
-	require.NoError(t, v.Channel(t).QueueBind("queue.mails", "mails", wire.ExchangeDirect, false, nil))
-	brokertest.EventuallyWithin(t, 90*time.Second, func() bool {
-		q := s.entries.Governed.GovernedQueue("mails")
-		return q.State == wire.QueueBypassed
-	}, "it is noticed")
-	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 1)...)
-	require.Zero(t, v.QueueLength(t, "queue.mails"))
-}
-
 // A worker that knows nothing of slots works on a governed queue in rounds: the leader sees in the
 // figures of the broker that jobs are gone. The limit holds.
 func TestPlainWorkersOfGovernedQueue(t *testing.T) {

@@ -30,20 +30,28 @@ type governor struct {
 
 	beside map[string]time.Time // when a queue was found bound although it is governed
 	next   time.Time            // when everything is asserted again
+	soon   time.Time            // when the queues are that wait for something
+
+	failed map[string]bool // queues that could not be switched
+
+	alternate *alternate
 }
 
 const (
 	governAgain  = time.Minute
-	governLook   = 10 * time.Second // looking whether a client has bound a queue
-	bypassedFor  = time.Minute      // a queue is shown as bypassed after that
-	governSoon   = 5 * time.Second  // while a queue is switching, draining or full
-	drainPause   = 10 * time.Second // between two looks at a queue that find no messages from before
-	governWithin = 5 * time.Second  // for one step
+	governLook   = time.Second           // between two looks whether a client has bound a queue
+	governEach   = 10 * time.Millisecond // the same for each queue, if there are many
+	bypassedFor  = time.Minute           // a queue is shown as bypassed after that
+	governSoon   = 5 * time.Second       // while a queue is switching, draining or full
+	drainPause   = 10 * time.Second      // between two looks at a queue that find no messages from before
+	governWithin = 5 * time.Second       // for one step
 )
 
 func newGovernor(s *Scheduler, conn *broker.Conn) *governor {
-	return &governor{s: s, conn: conn, found: make(chan restated), tried: make(chan error), try: make(chan struct{}, 1), more: make(chan struct{}, 1),
-		at: map[string]governing{}, drain: map[string]time.Time{}, beside: map[string]time.Time{}}
+	g := &governor{s: s, conn: conn, found: make(chan restated), tried: make(chan error), try: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		at: map[string]governing{}, drain: map[string]time.Time{}, beside: map[string]time.Time{}, failed: map[string]bool{}}
+	g.alternate = newAlternate(conn, s.mgmt, s.log, g.hasAlternate)
+	return g
 }
 
 // govern sets what is wanted.
@@ -56,13 +64,6 @@ func (g *governor) govern(wanted []governing) {
 
 // tryAlternate has it tried whether the alternate exchange works.
 func (g *governor) tryAlternate() { wakeUp(g.try) }
-
-func wakeUp(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
 
 // run switches queues until the epoch ends. Without governed queues it only waits.
 func (g *governor) run(ctx context.Context) error {
@@ -80,63 +81,88 @@ func (g *governor) run(ctx context.Context) error {
 			}
 			continue
 		case <-g.more:
+		case <-g.alternate.changed:
 		case <-timer.C:
 		}
 		g.mu.Lock()
 		wanted := g.wanted
 		g.mu.Unlock()
+		g.alternate.watch(ctx, len(wanted) > 0)
 		if len(wanted) == 0 {
 			continue
 		}
-		timer.Reset(g.look(ctx, wanted))
+		g.look(ctx, wanted)
+		timer.Reset(max(governLook, time.Duration(len(wanted))*governEach))
 	}
 }
 
-// look brings all queues into the states that are wanted, and returns when to look again.
-func (g *governor) look(ctx context.Context, wanted []governing) time.Duration {
-	all, directed := time.Now().After(g.next), map[string][]string(nil)
-	if g.s.mgmt != nil && len(g.at) > 0 {
-		within, cancel := context.WithTimeout(ctx, governWithin)
-		directed, _ = g.s.mgmt.Directed(within) // without it, all is asserted later
-		cancel()
-	}
+// look removes the bindings that clients have made, and brings all queues into the states that are
+// wanted.
+func (g *governor) look(ctx context.Context, wanted []governing) {
+	all, soon := time.Now().After(g.next), time.Now().After(g.soon)
 	if all {
 		g.next = time.Now().Add(governAgain)
 	}
-	soon := false
+	if soon {
+		g.soon = time.Now().Add(governSoon)
+	}
+	gated, _ := g.alternate.boundTo(ctx, wire.Gated) // by an older version, or by a leader that this one has followed
 	for _, w := range wanted {
-		done := g.at[w.queue]
-		waits := w.state == wire.QueueSwitching || w.state == wire.QueueDraining || w.full || w.leaves
-		if slices.Contains(directed[w.queue], wire.QueuePrefix+w.queue) && w.state != wire.QueueSwitching && !w.leaves {
-			g.beside[w.queue] = time.Now()
-			g.s.log.Warn("scheduler: a governed queue was bound to jobs.direct: jobs that were published meanwhile may run twice", "queue", w.queue)
-			waits = true
-		}
-		if soon = soon || waits; !all && !waits && done == w && w.state != wire.QueueBypassed {
+		bound := g.unbind(ctx, w)
+		waits := w.state == wire.QueueSwitching || w.state == wire.QueueDraining || w.state == wire.QueueBypassed || w.full || w.leaves || g.failed[w.queue]
+		changes := g.at[w.queue] != w && !g.failed[w.queue] || g.strays(w, gated)
+		if !all && !bound && !changes && (!waits || !soon) {
 			continue
 		}
 		state, err := g.bring(ctx, w)
-		if err != nil {
+		if g.failed[w.queue] = err != nil; err != nil {
 			if ctx.Err() == nil {
 				g.s.log.Warn("scheduler: cannot switch a governed queue", "queue", w.queue, "state", w.state, "error", err)
 			}
-			soon = true
 			continue
 		}
 		g.at[w.queue] = w
 		select {
 		case g.found <- restated{w.queue, w.turn, state}:
 		case <-ctx.Done():
-			return governAgain
+			return
 		}
 	}
-	switch {
-	case soon:
-		return governSoon
-	case g.s.mgmt != nil:
-		return governLook
+}
+
+// strays reports whether it is not as it should be whether jobs.gated is bound for a queue.
+func (g *governor) strays(w governing, gated []string) bool {
+	free := g.alternate.isFree(w.queue)
+	return !w.leaves && !w.full && (free != g.alternate.isSafe() || free && slices.Contains(gated, w.queue))
+}
+
+// unbind removes the binding of a governed queue to jobs.direct, which workers make when they start.
+// It reports whether the management API shows that there was one.
+func (g *governor) unbind(ctx context.Context, w governing) (bound bool) {
+	if w.leaves || w.state == wire.QueueSwitching {
+		return false
 	}
-	return governAgain
+	queue := wire.QueuePrefix + w.queue
+	keys, known := g.alternate.boundTo(ctx, queue)
+	if bound = slices.Contains(keys, w.queue); known && !bound {
+		return false
+	}
+	within, cancel := context.WithTimeout(ctx, governWithin)
+	defer cancel()
+	if err := g.conn.Queues().Undirect(within, w.queue, queue); err != nil && ctx.Err() == nil && !isMissing(err) {
+		g.s.log.Warn("scheduler: cannot remove the binding of a governed queue to jobs.direct", "queue", w.queue, "error", err)
+	}
+	if bound {
+		g.beside[w.queue] = time.Now()
+		g.s.log.Warn("scheduler: a client had bound a governed queue to jobs.direct: jobs came to it without limits", "queue", w.queue,
+			"twice", !g.alternate.isFree(w.queue))
+	}
+	return bound
+}
+
+func isMissing(err error) bool {
+	var refusal *broker.QueueError
+	return errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing
 }
 
 // bring asserts where the jobs for a queue go, and returns in which state the queue is then.
@@ -154,12 +180,7 @@ func (g *governor) bring(ctx context.Context, w governing) (state string, err er
 			return wire.QueueSuspended, nil // what is published goes through the alternate exchange, or is refused
 		}
 	}
-	if g.changes(w) {
-		if err := g.hasAlternate(ctx); err != nil {
-			return "", err
-		}
-	}
-	if err := g.s.direct(ctx, g.conn, w, destination); err != nil {
+	if err := g.direct(ctx, w, destination); err != nil {
 		return "", err
 	}
 	switch w.state {
@@ -176,12 +197,25 @@ func (g *governor) bring(ctx context.Context, w governing) (state string, err er
 	return state, nil
 }
 
-// changes reports whether a queue is to be switched, as far as is known.
-func (g *governor) changes(w governing) bool {
-	if done, known := g.at[w.queue]; known {
-		return done.leaves != w.leaves || done.full != w.full
+// direct sends jobs for a queue to a destination, or leaves them to the alternate exchange if they
+// come to jobs.gated so.
+func (g *governor) direct(ctx context.Context, w governing, destination string) error {
+	route := broker.Route{Queue: w.queue, To: destination, Capped: w.capped}
+	if destination == wire.Gated && g.alternate.leave(w.queue) {
+		err := g.s.direct(ctx, g.conn, broker.Route{Queue: w.queue, Capped: w.capped})
+		return errors.Join(err, g.alternate.left(ctx, w.queue))
 	}
-	return w.leaves || w.state == wire.QueueSwitching || w.full != (w.state == wire.QueueFull)
+	if !g.alternate.isSafe() {
+		err := g.alternate.works(ctx)
+		if route.Bare = errors.Is(err, errNoAlternate); err != nil && !route.Bare {
+			return err
+		}
+	}
+	err := g.s.direct(ctx, g.conn, route)
+	if err == nil {
+		g.alternate.taken(w.queue)
+	}
+	return err
 }
 
 // hasAlternate returns an error unless the alternate exchange of jobs.direct works.
@@ -237,8 +271,7 @@ func (g *governor) drained(ctx context.Context, queue string) (bool, error) {
 // messages returns how many messages a queue has. A queue that does not exist has none.
 func (g *governor) messages(ctx context.Context, queue string) (n int, counted bool, err error) {
 	ready, _, err := g.conn.Queues().Depth(ctx, queue)
-	var refusal *broker.QueueError
-	if errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing {
+	if isMissing(err) {
 		return 0, true, nil
 	}
 	if err != nil || g.s.mgmt == nil {

@@ -160,7 +160,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run, l.governor.run, l.slots.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run, l.governor.run, l.governor.alternate.run, l.slots.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}

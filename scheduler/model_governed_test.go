@@ -13,9 +13,13 @@ import (
 // ownQueue stands for a queue itself among the destinations of jobs.direct.
 const ownQueue = "queue"
 
-// bindFirst has the governor bind the new destination before it unbinds the old one, which is
-// wrong.
-var bindFirst = false
+// Where a governor of the model is wrong.
+var (
+	bindFirst   = false // it binds the new destination before it unbinds the old one
+	gatedStays  = false // it keeps jobs.gated bound, so that a job is in two places if a worker binds its queue
+	alwaysFree  = false // it binds nothing although the alternate exchange is gone, so that jobs are lost
+	keepsWorker = false // it does not remove the bindings of workers
+)
 
 // directTo returns where jobs.direct leads for a queue.
 func (b *modelBroker) directTo(queue string) []string {
@@ -69,32 +73,32 @@ func (s *modelSidecar) governNow(now time.Time) error {
 	return nil
 }
 
-// switchOnce does one step, and reports whether none is left, with the state that there is.
+// switchOnce does one step, and reports whether none is left, with the state that there is. While
+// the alternate exchange works, nothing is bound for a governed queue.
 func (b *modelBroker) switchOnce(w governing) (state string, done bool) {
-	to, state := wire.Gated, wire.QueueGoverned
+	to, state := "", wire.QueueGoverned
 	switch {
 	case w.leaves:
 		to, state = ownQueue, ""
 	case w.full:
 		to, state = wire.Full, wire.QueueFull
+	case b.cutGated && !alwaysFree, gatedStays:
+		to = wire.Gated
 	}
+	b.caught[w.queue] = b.cutGated && !w.leaves
 	is := b.directTo(w.queue)
-	if bindFirst && !slices.Contains(is, to) {
+	binds := to != "" && !slices.Contains(is, to) && (to != ownQueue || !b.missing[w.queue])
+	if binds && (len(is) == 0 || b.cutGated || bindFirst) {
 		b.bindDirect(w.queue, to)
 		return "", false
 	}
 	for _, other := range is {
-		if other != to {
+		if other != to && (other != ownQueue || w.state == wire.QueueSwitching || !keepsWorker) {
 			b.unbindDirect(w.queue, other)
 			return "", false
 		}
 	}
-	if len(is) == 0 && (to != ownQueue || !b.missing[w.queue]) {
-		b.bindDirect(w.queue, to)
-		return "", false
-	}
-	switch {
-	case w.state == wire.QueueSwitching, w.state == wire.QueueDraining && b.plainIn[w.queue] > 0:
+	if w.state == wire.QueueSwitching || w.state == wire.QueueDraining && b.plainIn[w.queue] > 0 {
 		return wire.QueueDraining, true
 	}
 	return state, true

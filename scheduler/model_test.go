@@ -156,6 +156,7 @@ type modelBroker struct {
 
 	direct  map[string][]string // where jobs.direct leads, by queue, if a governor or a client has changed it
 	plainIn map[string]int      // messages of queues that came without Millrace
+	caught  map[string]bool     // governed queues of which a leader knows that the alternate exchange is gone
 
 	unnoticed bool // a stream was created again, or the journal lost, and no leader has seen it yet
 }
@@ -203,7 +204,7 @@ func (b *modelBroker) noteKnown(c *modelConn, tag uint64) {
 
 func newModelBroker() *modelBroker {
 	b := &modelBroker{window: ledger.MaxOpen, bounces: math.MaxInt, newest: -1, blind: map[int64]bool{}, bare: map[int64]bool{}, known: map[wire.Through]int64{}, changesAt: map[int64]int{}, streams: map[string]*modelStream{}, full: map[string]bool{}, missing: map[string]bool{}, away: map[string]bool{}, back: map[wire.Through]bool{}, lostCopies: map[wire.Through]place{}, unsafe: map[place]string{}, gone: map[place]string{},
-		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, direct: map[string][]string{}, plainIn: map[string]int{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}
+		jids: map[place]string{}, origin: map[place]place{}, unsafeTags: map[string]bool{}, trimmed: map[string]bool{}, repeated: map[place]bool{}, sure: map[string]int{}, direct: map[string][]string{}, plainIn: map[string]int{}, caught: map[string]bool{}, onCopy: func(*copyOf) {}, onRecord: func(*wire.JournalRecord) {}, onAnswer: func(wire.Delivery, wire.Reply) {}}
 	for _, name := range append(slices.Clone(leaderStreams), wire.JobEnds) {
 		b.streams[name] = &modelStream{}
 	}

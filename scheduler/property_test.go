@@ -52,6 +52,8 @@ type world struct {
 	late        bool          // the journal has a late record of a leader that was followed
 	limited     limitedJobs
 	unique      uniqueJobs
+	// jobs may be in two places: the alternate exchange was gone, or an older version led
+	unsafeAlternate bool
 }
 
 type appendedEntry struct {
@@ -122,6 +124,9 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"govern2":          w.governAndPublish,
 		"publish":          w.publish,
 		"consume":          w.consume,
+		"bindQueue":        w.bindQueue,
+		"bindQueue2":       w.bindQueue,
+		"olderLeader":      w.olderLeader,
 		"ended":            w.endJob,
 		"ended2":           w.endJob,
 		"periodic":         w.definePeriodic,

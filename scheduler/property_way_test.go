@@ -16,7 +16,8 @@ func (w *world) cutWay(t *rapid.T) {
 	case 2:
 		w.broker.cutBury, w.broker.everCut = true, true
 	case 3:
-		w.broker.cutGated, w.broker.everCut = true, true
+		w.broker.cutGated, w.broker.everCut, w.unsafeAlternate = true, true, true
+		clear(w.broker.caught)
 	}
 }
 

@@ -197,9 +197,9 @@ func (q *queueBook) bindQueue(ctx context.Context, conn *broker.Conn, name strin
 	return conn.Queues().Ensure(ctx, name)
 }
 
-// direct sends jobs for a governed queue to a destination. Meanwhile no queue is bound.
-func (q *queueBook) direct(ctx context.Context, conn *broker.Conn, w governing, destination string) error {
+// direct sends jobs for a governed queue along a route. Meanwhile no queue is bound.
+func (q *queueBook) direct(ctx context.Context, conn *broker.Conn, route broker.Route) error {
 	q.switching.Lock()
 	defer q.switching.Unlock()
-	return conn.Queues().Direct(ctx, w.queue, destination, w.capped)
+	return conn.Queues().Direct(ctx, route)
 }

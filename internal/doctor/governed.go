@@ -35,8 +35,12 @@ func (e *examination) governed(ctx context.Context) error {
 		known[q.Name] = true
 		queue := wire.QueuePrefix + q.Name
 		if slices.Contains(directed[q.Name], queue) && q.State != wire.QueueSwitching {
-			report(failure, fmt.Sprintf("%s is bound to %s: jobs come to it without limits, and may run twice", queue, wire.ExchangeDirect),
+			report(failure, fmt.Sprintf("%s is bound to %s: jobs come to it without limits", queue, wire.ExchangeDirect),
 				"the leader unbinds it; do not bind it in workers, and take their permission to read "+wire.ExchangeDirect)
+		}
+		if slices.Contains(directed[q.Name], wire.Gated) && (q.State == wire.QueueGoverned || q.State == wire.QueueBypassed) {
+			report(note, fmt.Sprintf("jobs for %s run twice if a worker binds the queue, because the policies of %s are not in force", q.Name, wire.ExchangeDirect),
+				"set a policy of yours that applies to "+wire.ExchangeDirect+" to a name pattern that leaves it out, or do not bind the queue in workers")
 		}
 		if i := slices.IndexFunc(all, func(b broker.QueueInfo) bool { return b.Name == queue }); i >= 0 && (all[i].MaxLength > 0 || all[i].MaxLengthBytes > 0) {
 			report(note, queue+" has a length limit: what it refuses is delivered again, and what it drops keeps its slot for a while", "remove the length limit, and use max_waiting")

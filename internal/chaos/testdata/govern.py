@@ -42,6 +42,7 @@ def publish(channel):
 def work(channel):
     channel.basic_qos(prefetch_count=5)
     channel.confirm_delivery()
+    channel.queue_bind("queue." + queue, "jobs.direct", queue)  # as plain workers do
     for method, properties, body in channel.consume("queue." + queue, inactivity_timeout=0.2):
         if method is None:
             continue
