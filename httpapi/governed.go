@@ -26,10 +26,10 @@ func (a *governedAPI) list(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := []answer.GovernedQueue{}
+	all, queues := []answer.GovernedQueue{}, counts.Queues()
 	for _, q := range a.entries.Governed.GovernedQueues() {
 		if q.Governs() {
-			all = append(all, newGovernedQueue(q, counts))
+			all = append(all, newGovernedQueue(q, queues[q.Name], counts.More))
 		}
 	}
 	return all, nil
@@ -47,18 +47,17 @@ func (a *governedAPI) show(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newGovernedQueue(q, counts), nil
+	return newGovernedQueue(q, counts.Queues()[name], counts.More), nil
 }
 
-func newGovernedQueue(q *wire.DefinedQueue, counts *occupancy.Counts) answer.GovernedQueue {
-	shown := answer.GovernedQueue{Name: q.Name, State: q.State, Since: q.Since, Definition: json.RawMessage("{}"), Layers: answer.LayersOf(q.Layers), WaitingMore: counts.More}
+func newGovernedQueue(q *wire.DefinedQueue, count occupancy.Queue, more bool) answer.GovernedQueue {
+	shown := answer.GovernedQueue{Name: q.Name, State: q.State, Since: q.Since, Definition: json.RawMessage("{}"), Layers: answer.LayersOf(q.Layers), WaitingMore: more, Waiting: count.Waiting, Out: count.Used}
 	if merged, err := q.Merged(); err == nil {
 		shown.Definition = merged
 	}
 	if def, err := q.Definition(); err == nil {
 		shown.Paused = def.Paused
 	}
-	shown.Waiting, shown.Out = counts.OfQueue(q.Name)
 	return shown
 }
 

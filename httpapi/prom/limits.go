@@ -18,7 +18,8 @@ var (
 	descGatedWaiting    = desc("gated_jobs_waiting", "Jobs that limits may count and that are due, at most 200,000.")
 )
 
-// limits sends what limits count. No label is a key: there may be any number of these.
+// limits sends what limits count, and governed queues. No label is a key: there may be any number
+// of these.
 type limits struct {
 	entries *tracker.Reader
 	usual   func(ctx context.Context) (map[string]time.Duration, error)
@@ -33,6 +34,7 @@ func (p *limits) collect(out sink) {
 		return
 	}
 	out.gauge(descGatedWaiting, float64(counts.Waiting))
+	out.governed(p.entries.Governed.GovernedQueues(), counts)
 	if len(defined) == 0 {
 		return
 	}

@@ -20,15 +20,19 @@ import (
 )
 
 type definitionsCmd struct {
-	Export exportDefinitionsCmd `cmd:"" help:"Print the queues, which of them are paused, and what operators have set of periodic jobs, as JSON."`
-	Import importDefinitionsCmd `cmd:"" help:"Make and pause the queues in an exported file, and set its periodic jobs."`
+	Export exportDefinitionsCmd `cmd:"" help:"Print the queues, which of them are paused, and what operators have set of limits, governed queues and periodic jobs, as JSON."`
+	Import importDefinitionsCmd `cmd:"" help:"Make and pause the queues in an exported file, and set its limits, governed queues and periodic jobs."`
 }
 
 // definitions are what operators have set. Settings of sidecars are in their configuration, and the
 // types of queues, users, permissions and policies are in the broker's own definitions.
 type definitions struct {
-	Queues       []queueDefinition `json:"queues"`
-	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"` // layers of operators, with names
+	Queues []queueDefinition `json:"queues"`
+
+	// Layers of operators, with names.
+	Limits       []json.RawMessage `json:"limits,omitempty"`
+	Governed     []json.RawMessage `json:"governed_queues,omitempty"`
+	PeriodicJobs []json.RawMessage `json:"periodic_jobs,omitempty"`
 }
 
 type queueDefinition struct {
@@ -53,45 +57,15 @@ func (c *exportDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 	if err != nil {
 		return err
 	}
-	jobs, err := api.PeriodicJobs(ctx)
-	if err != nil {
-		return err
-	}
-	if all.PeriodicJobs, err = operatorsLayers(jobs); err != nil {
-		return err
+	for _, k := range layeredKinds {
+		if *k.of(all), err = k.exported(ctx, api); err != nil {
+			return err
+		}
 	}
 	encoder := json.NewEncoder(out.Out)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(all)
-}
-
-// hiddenValue stands for what the user may not see.
-const hiddenValue = `"[hidden]"`
-
-// operatorsLayers returns what operators have set of periodic jobs. The rest is defined by code and
-// files, which know it.
-func operatorsLayers(jobs []answer.PeriodicJob) (all []json.RawMessage, err error) {
-	for _, j := range jobs {
-		layer, set := j.Layers[wire.LayerOperator]
-		if !set {
-			continue
-		}
-		if strings.Contains(string(layer.Value), hiddenValue) {
-			return nil, fmt.Errorf("periodic job %q has values that this user may not see: export as a user who may act", j.Name)
-		}
-		members := map[string]json.RawMessage{}
-		if err := json.Unmarshal(layer.Value, &members); err != nil {
-			return nil, fmt.Errorf("the sidecar's answer cannot be read: %w", err)
-		}
-		members["name"] = json.RawMessage(wire.Quote(j.Name))
-		raw, err := json.Marshal(members)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, raw)
-	}
-	return all, nil
 }
 
 // decodeDocument decodes the one JSON document of a file, and refuses members that are not known.
@@ -148,23 +122,21 @@ type importDefinitionsCmd struct {
 	File string `arg:"" optional:"" default:"-" help:"File that millrace definitions export has written, or - for standard input (${default})."`
 }
 
-// imported is what an import has done to a queue, or to a periodic job.
-type imported struct {
-	Queue    string `json:"queue,omitempty"`
-	Periodic string `json:"periodic,omitempty"`
-	Done     string `json:"done"`
+// imported is what an import has done to one of a kind.
+type imported struct{ Kind, Name, Done string }
+
+// MarshalJSON has the name in a member that is called as the kind.
+func (i imported) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]string{i.Kind: i.Name, "done": i.Done})
 }
 
 var importedRows = rows[imported]{[]output.Column{output.Plain("KIND"), output.Name("NAME"), output.Plain("DONE")},
 	func(i *imported) []any {
-		if i.Periodic != "" {
-			return []any{"periodic job", i.Periodic, i.Done}
-		}
-		return []any{"queue", i.Queue, i.Done}
+		return []any{strings.ReplaceAll(i.Kind, "_", " "), i.Name, i.Done}
 	}}
 
-// Run makes and pauses queues, and sets the operator's layers of periodic jobs. It resumes and
-// deletes none.
+// Run makes and pauses queues, and sets the operator's layers of limits, governed queues and
+// periodic jobs. It resumes and deletes none.
 func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) error {
 	wanted, err := c.read(out)
 	if err != nil {
@@ -187,49 +159,15 @@ func (c *importDefinitionsCmd) Run(ctx context.Context, out output.Streams) erro
 		if err != nil {
 			return errors.Join(named(fmt.Sprintf("queue %q", q.Name), err), c.print(out, all))
 		}
-		all = append(all, imported{Queue: q.Name, Done: done})
+		all = append(all, imported{"queue", q.Name, done})
 	}
-	jobs, err := c.setPeriodicJobs(ctx, api, wanted)
-	return errors.Join(err, c.print(out, append(all, jobs...)))
-}
-
-// setPeriodicJobs sets the operator's layers that differ. It returns what it did before an error.
-func (c *importDefinitionsCmd) setPeriodicJobs(ctx context.Context, api *apiclient.Client, wanted *definitions) (all []imported, err error) {
-	named, err := (&wire.Definitions{PeriodicJobs: wanted.PeriodicJobs}).Periodics()
-	if err != nil || len(named) == 0 {
-		return nil, err
-	}
-	found, err := api.PeriodicJobs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now := map[string]map[string]answer.PeriodicLayer{}
-	for _, j := range found {
-		now[j.Name] = j.Layers
-	}
-	for _, job := range named {
-		layers, exists := now[job.Name]
-		done := "set"
-		switch {
-		case !exists:
-			done = "made"
-		case bytes.Equal(layers[wire.LayerOperator].Value, job.Value):
-			done = "unchanged"
+	for _, k := range layeredKinds {
+		done, err := c.setLayers(ctx, api, k, *k.of(wanted))
+		if all = append(all, done...); err != nil {
+			return errors.Join(err, c.print(out, all))
 		}
-		if done != "unchanged" && c.DryRun {
-			done = "to be " + done
-		} else if done != "unchanged" {
-			request := apiclient.Request{Method: http.MethodPut, Path: periodicPath + "/" + apiclient.Segment(job.Name), Body: job.Value, Header: http.Header{}}
-			if c.Reason != "" {
-				request.Header.Set("X-Reason", c.Reason)
-			}
-			if _, err := api.Fetch(ctx, request); err != nil {
-				return all, fmt.Errorf("periodic job %q: %w", job.Name, err)
-			}
-		}
-		all = append(all, imported{Periodic: job.Name, Done: done})
 	}
-	return all, nil
+	return c.print(out, all)
 }
 
 func (c *importDefinitionsCmd) print(out output.Streams, all []imported) error {
@@ -285,8 +223,10 @@ func (c *importDefinitionsCmd) read(out output.Streams) (*definitions, error) {
 	if err == nil && d.Queues == nil {
 		err = errors.New("it has no queues")
 	}
-	if err == nil {
-		_, err = (&wire.Definitions{PeriodicJobs: d.PeriodicJobs}).Periodics()
+	for _, k := range layeredKinds {
+		if err == nil {
+			_, err = k.named(*k.of(&d))
+		}
 	}
 	if err != nil {
 		return nil, usage.Fault(fmt.Errorf("%s was not written by millrace definitions export: %w", c.File, err))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/clitest"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -34,13 +33,20 @@ const exportedQueues = `{
 }
 `
 
+// nothingLayered has the API answer that nothing is defined in layers.
+func nothingLayered(a *clitest.API) {
+	for _, k := range layeredKinds {
+		a.On(k.path, "[]")
+	}
+}
+
 func TestDefinitionsAreExported(t *testing.T) {
 	a := clitest.NewAPI(t, http.StatusOK, twoQueues)
-	a.On("/api/periodic-jobs", "[]")
+	nothingLayered(a)
 	r := millrace(t, "definitions", "export", "--http-addr", a.Addr())
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, exportedQueues, r.out)
-	require.Equal(t, []string{"GET /api/health/checks/views-caught-up", "GET /api/job-queues?page=1&page_size=500", "GET /api/periodic-jobs"}, a.Asked())
+	require.Equal(t, []string{"GET /api/health/checks/views-caught-up", "GET /api/job-queues?page=1&page_size=500", "GET /api/limits", "GET /api/governed-queues", "GET /api/periodic-jobs"}, a.Asked())
 }
 
 // A queue whose type is changed is paused meanwhile. Only a pause that an operator has set counts.
@@ -72,29 +78,61 @@ func TestDefinitionsAreImported(t *testing.T) {
 const operatorsJobs = `[{"name":"nightly","layers":{"code":{"value":{"every":60,"job":{"class":"C"}}},"operator":{"value":{"job":{"args":[9007199254740993]},"paused":true}}}},
 	{"name":"poll","layers":{"code":{"value":{"every":60}}}}]`
 
+// What operators have set is exported, and what code and files define is not. An import sets what
+// differs.
 func TestOperatorsLayersAreExportedAndImported(t *testing.T) {
-	var jobs []answer.PeriodicJob
-	require.NoError(t, json.Unmarshal([]byte(operatorsJobs), &jobs))
-	layers, err := operatorsLayers(jobs)
-	require.NoError(t, err)
-	require.Len(t, layers, 1)
-	require.Equal(t, `{"job":{"args":[9007199254740993]},"name":"nightly","paused":true}`, string(layers[0]))
-	jobs[0].Layers["operator"] = answer.PeriodicLayer{Value: json.RawMessage(`{"job":{"args":["[hidden]"]}}`)}
-	_, err = operatorsLayers(jobs)
-	require.ErrorContains(t, err, `periodic job "nightly" has values that this user may not see`)
+	a := clitest.NewAPI(t, http.StatusOK, twoQueues)
+	nothingLayered(a)
+	a.On("/api/limits", `[{"name":"each","layers":{"code":{"value":{"concurrency":1}},"operator":{"value":{"concurrency":3}}}},{"name":"coded","layers":{"code":{"value":{"concurrency":1}}}}]`)
+	a.On("/api/governed-queues", `[{"name":"mails","layers":{"operator":{"value":{"key":"args.0","weights":{"big":3}}}}},{"name":"filed","layers":{"file":{"value":{}}}}]`)
+	a.On("/api/periodic-jobs", operatorsJobs)
+	r := millrace(t, "definitions", "export", "--http-addr", a.Addr())
+	require.Zero(t, r.code, r.err)
+	var all definitions
+	require.NoError(t, json.Unmarshal([]byte(r.out), &all))
+	require.Len(t, all.Limits, 1)
+	require.JSONEq(t, `{"name":"each","concurrency":3}`, string(all.Limits[0]))
+	require.Len(t, all.Governed, 1)
+	require.JSONEq(t, `{"name":"mails","key":"args.0","weights":{"big":3}}`, string(all.Governed[0]))
+	require.Len(t, all.PeriodicJobs, 1)
+	require.Contains(t, string(all.PeriodicJobs[0]), "9007199254740993", "numbers are kept as they are")
 
 	file := filepath.Join(t.TempDir(), "definitions.json")
-	require.NoError(t, os.WriteFile(file, []byte(`{"queues":[],"periodic_jobs":[`+string(layers[0])+`,{"name":"poll","paused":true},{"name":"new","every":60,"job":{"class":"C"}}]}`), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(r.out), 0o600))
+	r = millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "-o", "json")
+	require.Zero(t, r.code, r.err)
+	require.JSONEq(t, `[{"queue":"low","done":"unchanged"},{"queue":"mails","done":"unchanged"},{"limit":"each","done":"unchanged"},{"governed_queue":"mails","done":"unchanged"},{"periodic_job":"nightly","done":"unchanged"}]`, r.out)
+
+	a.On("/api/periodic-jobs", `[{"name":"nightly","layers":{"operator":{"value":{"job":{"args":["[hidden]"]}}}}}]`)
+	require.Contains(t, millrace(t, "definitions", "export", "--http-addr", a.Addr()).err, `periodic job "nightly" has values that this user may not see`)
+}
+
+func TestOperatorsLayersThatDifferAreSet(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "definitions.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"queues":[],"periodic_jobs":[{"name":"poll","paused":true},{"name":"new","every":60,"job":{"class":"C"}}],
+		"limits":[{"name":"each","concurrency":3}],"governed_queues":[{"name":"a/b","max_waiting":9}]}`), 0o600))
 	a := clitest.NewAPI(t, http.StatusOK, operatorsJobs)
+	nothingLayered(a)
+	a.On("/api/periodic-jobs", operatorsJobs)
 	a.On("/api/job-queues", `{"total":0,"page":1,"page_size":500,"page_count":1,"items":[]}`)
 	r := millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--dry-run", "-o", "json")
 	require.Zero(t, r.code, r.err)
-	require.JSONEq(t, `[{"periodic":"nightly","done":"unchanged"},{"periodic":"poll","done":"to be set"},{"periodic":"new","done":"to be made"}]`, r.out)
+	require.JSONEq(t, `[{"limit":"each","done":"to be made"},{"governed_queue":"a/b","done":"to be made"},{"periodic_job":"poll","done":"to be set"},{"periodic_job":"new","done":"to be made"}]`, r.out)
+	before := len(a.Asked())
 	r = millrace(t, "definitions", "import", file, "--http-addr", a.Addr(), "--reason", "moved")
 	require.Zero(t, r.code, r.err)
 	require.Regexp(t, `(?m)^periodic job +poll +set$`, r.out)
-	asked := a.Asked()
-	require.Equal(t, []string{`PUT /api/periodic-jobs/poll application/json {"paused":true}`, `PUT /api/periodic-jobs/new application/json {"every":60,"job":{"class":"C"}}`}, asked[len(asked)-2:])
+	require.Regexp(t, `(?m)^governed queue +a/b +made$`, r.out)
+	var put []string
+	for _, asked := range a.Asked()[before:] {
+		if strings.HasPrefix(asked, "PUT ") {
+			put = append(put, asked)
+		}
+	}
+	require.Equal(t, []string{
+		`PUT /api/limits/each application/json {"concurrency":3}`, `PUT /api/governed-queues/a%2Fb application/json {"max_waiting":9}`,
+		`PUT /api/periodic-jobs/poll application/json {"paused":true}`, `PUT /api/periodic-jobs/new application/json {"every":60,"job":{"class":"C"}}`,
+	}, put)
 }
 
 func TestInvalidDefinitions(t *testing.T) {
@@ -107,6 +145,8 @@ func TestInvalidDefinitions(t *testing.T) {
 		`{"queues":[{"name":"a\n"}]}`:            `queue "a\n"`,
 		`{"queues":[],"periodic_jobs":[{"every":60}]}`:           "has no name",
 		`{"queues":[],"periodic_jobs":[{"name":"a","evry":60}]}`: `unknown field "evry"`,
+		`{"queues":[],"limits":[{"name":"a","concurency":6}]}`:   `unknown field "concurency"`,
+		`{"queues":[],"governed_queues":[{"key":"args.0"}]}`:     "has no name",
 	} {
 		file := filepath.Join(t.TempDir(), "definitions.json")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

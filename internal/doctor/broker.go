@@ -148,7 +148,7 @@ func (e *examination) policies(ctx context.Context) error {
 
 // queues looks for job queues that lack something, and for jobs that wait where none should.
 func (e *examination) queues(ctx context.Context) error {
-	queues, err := e.mgmt.Queues(ctx)
+	queues, err := e.allQueues(ctx)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (e *examination) cluster(ctx context.Context) (err error) {
 		return err
 	}
 	e.clustered = len(c.nodes) > 1
-	if c.queues, err = e.mgmt.Queues(ctx); err != nil {
+	if c.queues, err = e.allQueues(ctx); err != nil {
 		return err
 	}
 	c.defaultType, err = e.mgmt.DefaultQueueType(ctx)

@@ -87,6 +87,15 @@ type examination struct {
 	findings []finding
 	// clustered is whether the broker has several nodes, as far as the management API says.
 	clustered bool
+	listed    []broker.QueueInfo // see allQueues
+}
+
+// allQueues returns the queues as the management API lists them. It asks once: there may be many.
+func (e *examination) allQueues(ctx context.Context) (all []broker.QueueInfo, err error) {
+	if e.listed == nil {
+		e.listed, err = e.mgmt.Queues(ctx)
+	}
+	return e.listed, err
 }
 
 // report adds a finding of the current check.

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,6 +272,60 @@ func TestDoctorReportsGovernedQueuesThatAreBypassed(t *testing.T) {
 	out := look()
 	require.Contains(t, out, "FAIL  governed queues queue.mails is bound to jobs.direct")
 	require.Contains(t, out, "FAIL  governed queues jobs for other do not go to the queue, although it is not governed")
+}
+
+// Without an alternate exchange, jobs are lost while a queue is switched.
+func TestDoctorTriesTheAlternateExchange(t *testing.T) {
+	v := brokertest.New(t)
+	ch := v.Channel(t)
+	require.NoError(t, ch.ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
+	require.NoError(t, ch.ExchangeDeclare(wire.Unrouted, "fanout", true, false, false, false, nil))
+	_, err := ch.QueueDeclare(wire.Gated, true, false, false, false, amqp.Table{"x-queue-type": "stream"})
+	require.NoError(t, err)
+	require.NoError(t, ch.QueueBind(wire.Gated, "", wire.Unrouted, false, nil))
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"jobs","scheduler":{"phase":"leading"}}`)
+	a.On("/api/periodic-jobs", `[]`)
+	a.On("/api/governed-queues", `[{"name":"mails","state":"governed"}]`)
+	const lacks = "FAIL  governed queues jobs.direct has no alternate exchange"
+	alone := func() string {
+		return examine(t, connect.Broker{AMQPURL: v.AMQPURL(), ManagementURL: "http://127.0.0.1:1"}, "table", a.Addr(), false).out
+	}
+	require.Contains(t, alone(), lacks)
+	require.Regexp(t, `→ set the policy:\n +→ rabbitmqctl set_policy .* 'millrace-direct' `, alone())
+	a.On("/api/governed-queues", `[]`)
+	require.NotContains(t, alone(), "governed queues", "it is not tried if nothing is governed")
+	a.On("/api/governed-queues", `[{"name":"mails","state":"governed"}]`)
+	brokertest.Eventually(t, func() bool {
+		return strings.Contains(withSidecar(t, v, a).out, "ok    governed queues 1 queue: all get their jobs through Millrace")
+	}, "the doctor has set the policy")
+	require.NotContains(t, alone(), "governed queues")
+}
+
+// The list of queues may be long, and all checks share it.
+func TestDoctorSharesListOfQueues(t *testing.T) {
+	v := brokertest.New(t)
+	require.NoError(t, v.Channel(t).ExchangeDeclare(wire.ExchangeDirect, "direct", true, false, false, false, nil))
+	_, err := v.Channel(t).QueueDeclare("queue.mails", true, false, false, false, nil)
+	require.NoError(t, err)
+	a := clitest.NewAPI(t, http.StatusOK, `{"vhost":"jobs","scheduler":{"phase":"leading"}}`)
+	a.On("/api/periodic-jobs", `[{"name":"nightly","state":"active","queue":"mails"}]`)
+	a.On("/api/limits", `[{"name":"each","state":"active","definition":{"queues":["mails"],"concurrency":3}}]`)
+	a.On("/api/governed-queues", `[{"name":"mails","state":"governed"}]`)
+	target, err := url.Parse(v.ManagementURL())
+	require.NoError(t, err)
+	var asked atomic.Int64
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		if strings.HasPrefix(r.In.URL.Path, "/api/queues/") && strings.Count(r.In.URL.EscapedPath(), "/") == 3 {
+			asked.Add(1)
+		}
+		r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
+	}})
+	defer proxy.Close()
+	through := *target
+	through.Host = strings.TrimPrefix(proxy.URL, "http://")
+	out := examine(t, connect.Broker{AMQPURL: v.AMQPURL(), ManagementURL: through.String()}, "table", a.Addr(), false).out
+	require.Contains(t, out, "no worker consumes the queue of nightly")
+	require.EqualValues(t, 2, asked.Load(), "one more is for the policies")
 }
 
 func TestDoctorLooksAtLimits(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 // messages looks for delayed messages that nothing delivers, and for exchanges to which the sidecar
 // may not deliver.
 func (e *examination) messages(ctx context.Context) error {
-	queues, err := e.mgmt.Queues(ctx)
+	queues, err := e.allQueues(ctx)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (e *examination) consumed(ctx context.Context) (map[string]bool, error) {
 	if e.mgmt == nil {
 		return nil, nil
 	}
-	all, err := e.mgmt.Queues(ctx)
+	all, err := e.allQueues(ctx)
 	if err != nil {
 		return nil, err
 	}

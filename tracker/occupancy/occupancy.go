@@ -69,17 +69,23 @@ func (c *Counts) of(g wire.Group) *groupCount {
 	return one
 }
 
-// OfQueue returns how many jobs of a queue wait, and how many hold slots.
-func (c *Counts) OfQueue(queue string) (waiting, used int) {
+// Queue is what there is of one queue.
+type Queue struct {
+	Waiting int
+	Used    int // slots that are held
+}
+
+// Queues returns what there is of each queue, by name.
+func (c *Counts) Queues() map[string]Queue {
+	all := map[string]Queue{}
 	for k, groups := range c.kinds {
-		if k.queue != queue {
-			continue
-		}
+		q := all[k.queue]
 		for _, n := range groups {
-			waiting, used = waiting+n.waiting, used+n.used.Slots
+			q.Waiting, q.Used = q.Waiting+n.waiting, q.Used+n.used.Slots
 		}
+		all[k.queue] = q
 	}
-	return waiting, used
+	return all
 }
 
 // Limit is what a limit counts.
