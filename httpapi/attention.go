@@ -97,7 +97,8 @@ func (a *attentionAPI) look(ctx context.Context) (seen queues.Snapshot) {
 func (a *attentionAPI) facts(ctx context.Context, seen queues.Snapshot) (any, error) {
 	now := a.now()
 	f := attention.Facts{Processes: a.workers.list(), Lag: a.view.Lag(), SLO: a.slo, Paused: a.entries.Paused(), Queues: seen.Queues, Alarms: seen.Alarms,
-		DefinedFacts: attention.DefinedFacts{Ticks: attention.TicksOf(a.entries.Periodics.PeriodicJobs(), now), Governed: attention.GovernedOf(a.entries.Governed.GovernedQueues(), now)}}
+		DefinedFacts: attention.DefinedFacts{Ticks: attention.TicksOf(a.entries.Periodics.PeriodicJobs(), now), Governed: attention.GovernedOf(a.entries.Governed.GovernedQueues(), now),
+			Unique: attention.Unique{Undecided: a.entries.UndecidedJobs(), For: a.entries.UndecidedFor(now)}}}
 	if leader := a.leader(); leader.Orphaned {
 		f.NoLeader = leader.OrphanCause + "; " + leader.OrphanCure
 	}

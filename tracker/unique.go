@@ -90,7 +90,7 @@ func (t *uniqueKeys) load(r view.Reader) error {
 		}),
 		count(tableDecision, func([]byte) *int64 { return &t.unread }),
 		count(tableUndecided, func([]byte) *int64 { return &t.undecided }))
-	t.shown.undecided.Store(t.undecided)
+	t.shown.showUndecided(t.undecided, false)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -11,6 +12,7 @@ import (
 // shownUnique is what is shown of unique jobs.
 type shownUnique struct {
 	undecided atomic.Int64
+	stillFrom atomic.Int64 // microseconds since 1970 from when on jobs are undecided and none is decided; 0 if none is undecided
 
 	uniqueMu sync.Mutex
 	freed    map[wire.UniqueID]bool // for a leader that follows it; nil while nothing follows
@@ -19,6 +21,15 @@ type shownUnique struct {
 
 // UndecidedJobs returns how many unique jobs wait for the decision whether they have their keys.
 func (s *shownUnique) UndecidedJobs() int64 { return s.undecided.Load() }
+
+// UndecidedFor returns for how long there are undecided jobs and none has been decided.
+func (s *shownUnique) UndecidedFor(now time.Time) time.Duration {
+	from := s.stillFrom.Load()
+	if from == 0 {
+		return 0
+	}
+	return max(0, now.Sub(time.UnixMicro(from)))
+}
 
 // FollowKeys begins or ends that TakeFreed collects what happens.
 func (s *shownUnique) FollowKeys(follow bool) {
@@ -69,8 +80,18 @@ func (s *shownUnique) showFreed(freed map[wire.UniqueID]bool) {
 	}
 }
 
+func (s *shownUnique) showUndecided(n int64, progress bool) {
+	s.undecided.Store(n)
+	switch {
+	case n == 0:
+		s.stillFrom.Store(0)
+	case progress || s.stillFrom.Load() == 0:
+		s.stillFrom.Store(time.Now().UnixMicro())
+	}
+}
+
 func (s *shownUnique) showDecided(undecided int64, decided []wire.Decision) {
-	s.undecided.Store(undecided)
+	s.showUndecided(undecided, len(decided) > 0)
 	s.uniqueMu.Lock()
 	defer s.uniqueMu.Unlock()
 	for _, d := range decided {

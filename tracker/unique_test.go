@@ -81,6 +81,22 @@ func requireHolds(t require.TestingT, o *one) {
 	require.Equal(t, again.undecided, o.UndecidedJobs())
 }
 
+// For how long none is decided is counted from the last decision, or from when the first job came.
+func TestUndecidedFor(t *testing.T) {
+	var s shownUnique
+	later := func() time.Time { return time.Now().Add(time.Hour) }
+	require.Zero(t, s.UndecidedFor(later()))
+	s.showDecided(2, nil)
+	s.stillFrom.Store(1)
+	s.showDecided(3, nil)
+	require.Greater(t, s.UndecidedFor(later()), 24*time.Hour, "more jobs are no progress")
+	require.Zero(t, s.UndecidedFor(time.Unix(0, 0)), "the clock was set")
+	s.showDecided(2, []wire.Decision{{JID: "a"}})
+	require.InDelta(t, time.Hour, s.UndecidedFor(later()), float64(time.Minute))
+	s.showDecided(0, nil)
+	require.Zero(t, s.UndecidedFor(later()))
+}
+
 func decided(decisions ...wire.Decision) wire.JournalRecord {
 	return wire.JournalRecord{Type: wire.TypeDecided, At: 1, Decisions: decisions}
 }

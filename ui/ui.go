@@ -24,7 +24,7 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'self'; form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // pages are the paths at which the page is served. A wildcard stands for one escaped segment.
-var pages = regexp.MustCompile(`^/(?:dashboard|job-queues(?:/[^/]+)?|scheduled-jobs|periodic-jobs(?:/[^/]+)?|limits(?:/[^/]+)?|retries|dead-jobs|gated-jobs|jobs(?:/[^/]+)?|job-metrics(?:/[^/]+)?|` +
+var pages = regexp.MustCompile(`^/(?:dashboard|job-queues(?:/[^/]+)?|scheduled-jobs|periodic-jobs(?:/[^/]+)?|limits(?:/[^/]+)?|governed-queues(?:/[^/]+)?|unique-keys|retries|dead-jobs|gated-jobs|jobs(?:/[^/]+)?|job-metrics(?:/[^/]+)?|` +
 	`worker-processes(?:/[^/]+)?|live|operations|rejected|health|api-docs|sign-in)$`)
 
 // file is the answer for one path.

@@ -48,7 +48,7 @@ func text(t *testing.T, r *http.Response) string {
 }
 
 func TestPagesAreServed(t *testing.T) {
-	for _, at := range []string{"/dashboard", "/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/periodic-jobs", "/periodic-jobs/nightly", "/limits", "/limits/each", "/retries?queue=low", "/dead-jobs", "/gated-jobs", "/jobs", "/jobs/x", "/job-metrics/A%20b",
+	for _, at := range []string{"/dashboard", "/job-queues", "/job-queues/a%2Fb", "/scheduled-jobs", "/periodic-jobs", "/periodic-jobs/nightly", "/limits", "/limits/each", "/governed-queues", "/governed-queues/a%2Fb", "/unique-keys", "/retries?queue=low", "/dead-jobs", "/gated-jobs", "/jobs", "/jobs/x", "/job-metrics/A%20b",
 		"/worker-processes/h:1:t", "/live", "/operations", "/rejected", "/health", "/api-docs", "/sign-in"} {
 		r := get(t, "", at)
 		require.Equal(t, http.StatusOK, r.StatusCode, at)

@@ -21,6 +21,7 @@ var (
 	descJournaled   = desc("journal_dispatches_total", "Deliveries and burials in the journal, of all leaders.", "kind")
 	descDuplicates  = desc("duplicates_total", "Publishes that were recognised as repeated.")
 	descUndecided   = desc("unique_undecided_jobs", "Unique jobs that wait for the decision whether they have their keys.")
+	descUndecidedS  = desc("unique_undecided_seconds", "For how long no such decision has been made although unique jobs wait for it; 0 if none waits.")
 	descVoid        = desc("void_records_total", "Records of a leader that had been followed already.", "stream")
 	descRejected    = desc("rejected_records_total", "Records that could not be taken in.", "stream")
 	descKept        = desc("rejected_records", "Rejected records that are kept.", "stream")
@@ -57,6 +58,7 @@ func (p *entries) collect(out sink) {
 		}
 	}
 	out.gauge(descUndecided, float64(p.entries.UndecidedJobs()))
+	out.gauge(descUndecidedS, p.entries.UndecidedFor(p.now()).Seconds())
 	state := p.entries.State()
 	for _, stream := range counted { // also 0: Prometheus sees no increase of a series that is new
 		out.counter(descRejected, state.Rejected[stream], stream)

@@ -39,8 +39,12 @@ const (
 	LimitIncomplete = "limit_incomplete"
 	SlotsFreed      = "slots_freed"
 
-	Bypassed = "queue_bypassed"
-	Draining = "queue_draining"
+	Full      = "queue_full"
+	Suspended = "queue_suspended"
+	Bypassed  = "queue_bypassed"
+	Draining  = "queue_draining"
+
+	Undecided = "unique_undecided"
 )
 
 // Limits beyond which something is worth a look.
@@ -86,6 +90,7 @@ type DefinedFacts struct {
 	Limits   []Limit
 	Freed    int64 // slots that were freed in the last hour because their jobs were gone
 	Governed []Governed
+	Unique   Unique
 }
 
 // Failing is something that fails and that jobs fire without.
@@ -140,6 +145,7 @@ func Look(f Facts) []Item {
 	f.periodic(add)
 	f.limits(add)
 	f.governed(add)
+	f.unique(add)
 	if f.Failed >= stormRate && f.Failed > stormTimes*f.FailedBefore && f.Before >= leastBefore {
 		add(RetryStorm, warning, "", f.Failed, "%.1f failures/s (previous %s: %.1f/s)", f.Failed, hours(f.Before), f.FailedBefore)
 	}
@@ -289,8 +295,8 @@ func grave(i Item) int {
 	return 1
 }
 
-var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, LimitStalled, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew,
-	TicksMissed, TicksLate, PeriodicIncomplete, LimitIncomplete, SlotsFreed}
+var kinds = []string{Alarm, NoLeader, Lag, Overdue, Degraded, Down, NoConsumer, Saturated, TooOld, LimitStalled, Undecided, Lost, JobStuck, RetryStorm, DeadGrowth, Growing, Paused, VersionSkew,
+	TicksMissed, TicksLate, PeriodicIncomplete, LimitIncomplete, SlotsFreed, Full, Suspended, Bypassed, Draining}
 
 func order(i Item) int { return slices.Index(kinds, i.Kind) }
 
@@ -347,18 +353,4 @@ func (f *Facts) consumed(queue string) string {
 		return "and the broker does not say who consumes the queue"
 	}
 	return "and the queue does not exist"
-}
-
-// governed adds the governed queues that something is wrong with.
-func (f *Facts) governed(add adder) {
-	for _, q := range f.Governed {
-		switch long := q.For > maxDraining; {
-		case q.State == wire.QueueBypassed:
-			add(Bypassed, warning, q.Queue, 1, "a client had bound the governed queue to jobs.direct: jobs came to it without limits, and may run twice; workers need not bind a queue")
-		case q.State == wire.QueueDraining && long:
-			add(Draining, warning, q.Queue, q.For.Seconds(), "no job has been delivered for %s: jobs from before the queue was governed are still in it", span(q.For))
-		case (q.State == wire.QueueSwitching || q.State == wire.QueueLeaving) && long:
-			add(Draining, warning, q.Queue, q.For.Seconds(), "the queue has been switching for %s: the log of the leader says why", span(q.For))
-		}
-	}
 }

@@ -220,7 +220,8 @@ func TestGovernedQueuesThatDoNotWork(t *testing.T) {
 	at := func(ago time.Duration) float64 { return wire.Seconds(now.Add(-ago)) }
 	queues := []*wire.DefinedQueue{
 		{Name: "fine", State: wire.QueueGoverned, Since: at(time.Hour)},
-		{Name: "full", State: wire.QueueFull, Since: at(time.Hour)},
+		{Name: "full", State: wire.QueueFull, Since: at(2 * time.Minute)},
+		{Name: "taken", State: wire.QueueSuspended, Since: at(time.Second)},
 		{Name: "begins", State: wire.QueueDraining, Since: at(time.Minute)},
 		{Name: "drains", State: wire.QueueDraining, Since: at(6 * time.Minute)},
 		{Name: "beside", State: wire.QueueBypassed, Since: at(time.Second)},
@@ -228,7 +229,23 @@ func TestGovernedQueuesThatDoNotWork(t *testing.T) {
 	}
 	var got []string
 	for _, i := range attention.Look(attention.Facts{DefinedFacts: attention.DefinedFacts{Governed: attention.GovernedOf(queues, now)}}) {
-		got = append(got, i.Kind+" "+i.Subject)
+		got = append(got, i.Kind+" "+i.Subject+": "+i.Text)
 	}
-	require.ElementsMatch(t, []string{"queue_draining drains", "queue_bypassed beside", "queue_draining stuck"}, got)
+	require.Equal(t, []string{
+		"queue_full full: as many jobs wait as its max_waiting allows: for 2 min, more have been refused",
+		"queue_suspended taken: as many jobs wait as its max_waiting allows, but more are taken: the node of the queue jobs.full is away",
+		"queue_bypassed beside: a client had bound the governed queue to jobs.direct: jobs came to it without limits, and may run twice; workers need not bind a queue",
+		"queue_draining drains: no job has been delivered for 6 min: jobs from before the queue was governed are still in it",
+		"queue_draining stuck: the queue has been switching for 6 min: the log of the leader says why",
+	}, got)
+}
+
+// Unique jobs about which no leader decides are shown after a minute.
+func TestUndecidedUniqueJobs(t *testing.T) {
+	look := func(n int64, since time.Duration) []attention.Item {
+		return attention.Look(attention.Facts{DefinedFacts: attention.DefinedFacts{Unique: attention.Unique{Undecided: n, For: since}}})
+	}
+	require.Empty(t, look(3, time.Minute))
+	require.Empty(t, look(0, time.Hour))
+	require.Equal(t, []attention.Item{{Kind: "unique_undecided", Severity: "critical", Value: 61, Text: "for 1 min 1 s, no leader has decided which unique jobs have their keys: 1 job waits"}}, look(1, 61*time.Second))
 }

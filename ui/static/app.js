@@ -18,6 +18,8 @@ const pages = {
   'scheduled-jobs': [common.scheduledJobs, '', () => import('./pages/scheduled.js')],
   'periodic-jobs': [common.periodicJobs, words.periodicJob, () => import('./pages/periodics.js'), () => import('./pages/periodic.js')],
   limits: [common.limits, words.limit, () => import('./pages/limits.js'), () => import('./pages/limit.js')],
+  'governed-queues': [common.governedQueues, words.governedQueue, () => import('./pages/governedqueues.js'), () => import('./pages/governedqueue.js')],
+  'unique-keys': [common.uniqueKeys, '', () => import('./pages/uniquekeys.js')],
   retries: [common.retries, '', () => import('./pages/retries.js')],
   'dead-jobs': [common.deadJobs, '', () => import('./pages/dead.js')],
   'gated-jobs': [common.blockedJobs, '', () => import('./pages/gated.js')],

@@ -12,6 +12,7 @@ const prefix = '/ops/jobs';
 /** The text of each empty page. */
 const said = {
   '/dashboard': 'No queues yet', '/job-queues': 'No queues yet', '/scheduled-jobs': 'No scheduled jobs', '/retries': 'No retries',
+  '/governed-queues': 'No governed queues yet', '/governed-queues/missing': 'Not a governed queue', '/unique-keys': 'No job has a unique key',
   '/limits': 'No limits yet', '/limits/missing': 'Limit not found', '/periodic-jobs': 'No periodic jobs yet', '/periodic-jobs/missing': 'Periodic job not found',
   '/retries?view=storm': 'No errors', '/dead-jobs': 'No dead jobs', '/dead-jobs?view=storm': 'No errors', '/gated-jobs': 'No blocked jobs',
   '/job-metrics': 'No jobs ran in this range', '/job-metrics/NeverRan': 'No jobs of this class ran in this range',

@@ -28,6 +28,10 @@ export const all = [
   ['/limits', (p) => p.getByRole('rowheader', { name: 'imports-each', exact: true })], ['/limits/imports-each', (p) => p.getByRole('link', { name: 'import-1' })],
   ['/limits/unknown-limit', (p) => p.getByText('Limit not found')], ['/jobs/import-5', (p) => p.getByRole('region', { name: 'Why it waits' }).getByRole('link', { name: 'import-1' })],
   ['/limits/imports-each', (p) => p.getByRole('dialog').getByText(/waiting jobs held back/), (p) => p.getByRole('button', { name: 'Change', exact: true }).click()],
+  ['/governed-queues', (p) => p.getByRole('rowheader', { name: 'imports', exact: true })], ['/governed-queues/uploads', (p) => p.getByText(/^As many jobs wait as may/)],
+  ['/governed-queues/unknown-queue', (p) => p.getByText('Not a governed queue')], ['/unique-keys', (p) => p.getByRole('link', { name: 'reindex-1' })],
+  ['/governed-queues/imports', (p) => p.getByRole('dialog').getByText('24 of 40 that may wait'), (p) => p.getByRole('button', { name: 'Change', exact: true }).click()],
+  ['/jobs/order-4711', (p) => p.getByRole('region', { name: 'Unique key' })], ['/jobs/reindex-2', (p) => p.getByText(/^Not run: a duplicate of/)],
   ['/jobs/dead-invoice-1', (p) => p.getByRole('button', { name: 'Copy value of args[0].to' }), (p) =>
     p.getByRole('region', { name: 'the arguments' }).getByRole('listitem').last().focus()],
   ['/jobs/unknown-job', (p) => p.getByText('Job not found')], ['/job-metrics', (p) => p.getByRole('rowheader', { name: 'SyncInventory' })],
@@ -83,7 +87,7 @@ export async function faultsOf(page, path, rules) {
 }
 
 /** Answers that are errors by design, which browsers note on the console. */
-const expected = /jobs\/unknown-job|limits\/unknown-limit|health\/checks/;
+const expected = /jobs\/unknown-job|limits\/unknown-limit|governed-queues\/unknown-queue|health\/checks/;
 
 export function pages(world) {
   // Colours depend on the theme alone, and layout.js looks at each page at every width.

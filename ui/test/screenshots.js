@@ -14,14 +14,15 @@ import { http, serve, start, virtualHost, work } from './sidecar.js';
 const into = process.env.SCREENSHOTS || new URL('../../docs/screenshots/', import.meta.url).pathname;
 const pages = {
   dashboard: '/dashboard?range=24h', queues: '/job-queues', queue: '/job-queues/mails?range=24h', scheduled: '/scheduled-jobs',
-  periodic: '/periodic-jobs', 'periodic-job': '/periodic-jobs/daily-report', limits: '/limits', limit: '/limits/imports-each', retries: '/retries',
+  periodic: '/periodic-jobs', 'periodic-job': '/periodic-jobs/daily-report', limits: '/limits', limit: '/limits/imports-each',
+  'governed-queues': '/governed-queues', 'governed-queue': '/governed-queues/imports', 'unique-keys': '/unique-keys', retries: '/retries',
   'retries-by-error': '/retries?view=storm', dead: '/dead-jobs', jobs: '/jobs', job: '/jobs/dead-invoice-1', metrics: '/job-metrics?range=24h',
   class: '/job-metrics/SendInvoice?range=6h', processes: '/worker-processes', process: '/worker-processes/worker-2:822:shop',
   operations: '/operations', rejected: '/rejected', health: '/health', 'api-docs': '/api-docs', live: '/live',
 };
 /** Those that are not in docs/screenshots. */
 const others = {
-  gated: '/gated-jobs', 'job-waits': '/jobs/import-5',
+  gated: '/gated-jobs', 'job-waits': '/jobs/import-5', 'governed-full': '/governed-queues/uploads', duplicate: '/jobs/reindex-2', 'unique-job': '/jobs/order-4711',
   'dead-by-error': '/dead-jobs?view=storm', 'runs-recent': '/jobs?state=finished', 'queue-stuck': '/job-queues/archive', 'queue-jobs': '/job-queues/archive?tab=jobs',
   'queue-workers': '/job-queues/mails?tab=workers', 'job-running': '/jobs/report-that-hangs', 'job-unknown': '/jobs/unknown', ticked: '/job-metrics?range=24h&show=SyncInventory,SendInvoice',
   message: '/jobs/order-unpaid-7005', compared: '/job-metrics/SendInvoice?range=6h&compare=1', audit: '/operations?tab=audit',

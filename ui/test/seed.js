@@ -37,6 +37,8 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   await metrics(publish, random, scale);
   await periodic(base);
   await limits(base);
+  await governed(base);
+  await unique(base);
   await http(`${base}/api/deploys`, 'POST', { label: 'v2.4', at: now() - 5400 });
 
   const later = [];
@@ -122,6 +124,23 @@ async function limits(base) {
   await http(`${base}/api/limits/exports/pause`, 'PUT', { reason: 'the warehouse moves' });
   await http(`${base}/api/jobs`, 'POST', ['customer-42', 'customer-42', 'customer-42', 'customer-7', 'customer-42', 'customer-42', 'customer-9'].map((key, i) => (
     { jid: `import-${i + 1}`, class: 'ImportCustomer', queue: 'archive', args: [`${key}.csv`], gate: { key } })));
+}
+
+/** Governed queues of two layers, one of which is full. Both are paused: no job is out. */
+async function governed(base) {
+  await http(`${base}/api/definitions`, 'POST', { source: 'shop', queues: [
+    { name: 'imports', key: 'args.0.customer_id', max_waiting: 40, ahead: 20, weights: { 'customer-42': 3, 'customer-7': 2 }, paused: true }, { name: 'uploads', max_waiting: 5 }] });
+  await http(`${base}/api/governed-queues/uploads/pause`, 'PUT', { reason: 'the disk is full' });
+  for (let i = 0; i < 24; i++) await http(`${base}/api/jobs`, 'POST', { jid: `import-order-${i}`, class: 'ImportOrders', queue: 'imports', args: [{ customer_id: `customer-${[42, 7, 9][i % 3]}` }] });
+  for (let i = 0; i < 5; i++) await http(`${base}/api/jobs`, 'POST', { jid: `upload-${i}`, class: 'Upload', queue: 'uploads', args: [i] });
+}
+
+/** Unique jobs that wait, one of which has its key for a day. One is a duplicate. */
+async function unique(base) {
+  const job = (jid, cls, arg, of) => ({ jid, class: cls, queue: 'search', args: [arg], at: now() + 7200, gate: { unique: of } });
+  for (const one of [job('reindex-1', 'Reindex', 42, {}), job('reindex-2', 'Reindex', 42, {}), job('order-4711', 'ShipOrder', 4711, { key: 'order-4711', for: 86_400 })]) {
+    await http(`${base}/api/jobs`, 'POST', one);
+  }
 }
 
 /** A day of metrics. Since the deploy, one class is slower. */

@@ -15,8 +15,8 @@ export const forPage = (e) => shortcuts.value !== 'off' && !e.ctrlKey && !e.meta
 
 /** The page to which each letter leads after g. @type {Record<string, string>} */
 export const goTo = {
-  d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', p: 'periodic-jobs', i: 'limits', r: 'retries', x: 'dead-jobs', u: 'gated-jobs', m: 'job-metrics', l: 'live',
-  w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs',
+  d: 'dashboard', q: 'job-queues', b: 'jobs', s: 'scheduled-jobs', p: 'periodic-jobs', i: 'limits', v: 'governed-queues', k: 'unique-keys', r: 'retries', x: 'dead-jobs', u: 'gated-jobs',
+  m: 'job-metrics', l: 'live', w: 'worker-processes', o: 'operations', j: 'rejected', h: 'health', a: 'api-docs',
 };
 
 const dark = () => getComputedStyle(document.documentElement).colorScheme === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);

@@ -16,7 +16,7 @@ const events = {
   enqueued: ['info', common.enqueued], refired: ['warn', words.sentAgain],
   killed: ['bad', words.movedToDeadJobs], buried: ['bad', words.movedToDeadJobs], deleted: ['bad', words.deleted], changed: ['warn', words.changed],
   expired: ['warn', words.expiredBeforeItWasDue], cancelled: ['warn', words.cancelRequested],
-  trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
+  trimmed: ['warn', words.removed], duplicate: ['', words.duplicateIgnored], replaced: ['warn', words.replaced], returned: ['warn', words.notDelivered], refused: ['bad', words.theBrokerCannotTakeIt],
 };
 
 /** The look and the text of each status that workers report. */
@@ -31,6 +31,7 @@ const members = words.members;
  */
 function ofEvent(e, undid) {
   if (e.what === 'undone') return ['ok', undid?.what === 'changed' ? words.changeUndone : words.restoredTo(ops.sets[e.set] || words.itsList)];
+  if (e.what === 'duplicate' && e.other) return ['warn', words.duplicate];
   const [look, text] = events[e.what] || ['', e.what];
   return [look, e.what === 'changed' && e.changes ? words.changedMembers(e.changes.map((c) => members[c.member] || c.member)) : text];
 }

@@ -16,6 +16,10 @@ export const common = {
   deadJobs: 'Dead jobs',
   blockedJobs: 'Blocked jobs',
   limits: 'Limits',
+  governedQueues: 'Governed queues',
+  governed: 'Governed',
+  uniqueKeys: 'Unique keys',
+  key: 'Key',
   jobs: 'Jobs',
   job: 'Job',
   metrics: 'Metrics',
@@ -162,6 +166,7 @@ export const frame = {
   workerProcess: 'Worker process',
   periodicJob: 'Periodic job',
   limit: 'Limit',
+  governedQueue: 'Governed queue',
   pageNotFound: 'Page not found',
   nothingHere: 'There is nothing at this address',
   goToTheDashboard: 'Go to the dashboard',
@@ -216,6 +221,8 @@ export const story = {
   cancelRequested: 'Cancel requested',
   removed: 'Removed by retention',
   duplicateIgnored: 'Duplicate ignored',
+  duplicate: 'Rejected as a duplicate',
+  replaced: 'Replaced by a newer job',
   notDelivered: 'Not delivered to its queue: retried',
   theBrokerCannotTakeIt: 'Refused by the broker',
   failedNoRetriesLeft: 'failed: no retries left',
@@ -241,6 +248,7 @@ export const story = {
   ran: (time) => ` · ran ${time}`,
   waited: (time) => ` · waited ${time}`,
   by: (name) => ` · by ${name}`,
+  keyOf: (job) => rich` · ${job} has its key`,
   after: (time) => ` · +${time}`,
 };
 
@@ -527,7 +535,7 @@ export const palette = {
   resumeUpdates: 'Resume updates',
   pauseUpdates: 'Pause updates',
   searchAndCommands: 'Search and commands',
-  findBy: 'Page, queue, class, process, periodic job, limit or job ID',
+  findBy: 'Page, queue, class, process, periodic job, limit, governed queue or job ID',
   results: 'Results',
   openTheJob: 'open the job with this ID',
   nextAndPreviousRow: 'Next and previous row',
@@ -546,6 +554,7 @@ export const palette = {
   class: 'class',
   periodic: 'periodic job',
   limit: 'limit',
+  governed: 'governed queue',
 };
 
 export const queues = {

@@ -12,6 +12,7 @@ import { common } from '../core/words.js';
 import { job as words } from '../core/pagewords.js';
 import { actions, actionsOf, actOn, copyOf } from '../parts/actions.js';
 import { failedAttempts, nextBackoff } from '../parts/entries.js';
+import { useGoverned } from '../parts/governed.js';
 import { Icon } from '../parts/icon.js';
 import { Message } from '../parts/message.js';
 import { Payload } from '../parts/payload.js';
@@ -19,6 +20,7 @@ import { Banner, Card, copy, CopyCurl, Empty, Failure, Title } from '../parts/st
 import { Story } from '../parts/story.js';
 import { Trace } from '../parts/trace.js';
 import { Time } from '../parts/time.js';
+import { KeysOf } from '../parts/uniquekeys.js';
 import { Running, Whereabouts } from '../parts/whereabouts.js';
 import { WhyWaits } from '../parts/whywaits.js';
 
@@ -32,6 +34,10 @@ export default function Job({ part: jid }) {
   const entries = useMemo(() => itemTexts(job.text, 'entries').map((raw, i) => ({ ...d.entries[i], raw })), [job.text]);
   const seen = useRef(/** @type {any} */ (null)); // the content of an entry that is gone now
   if (entries[0]) seen.current = entries[0].millrace;
+  // A job that is in its queue has no entry, and may have a key.
+  const unique = !entries.length || entries.some((e) => (e.job || e).gate?.unique);
+  const governed = useGoverned(entries.length > 0).data || [];
+  const limited = (/** @type {any} */ e) => e.millrace.set !== 'dead-jobs' && (!!(e.job || e).gate || governed.some((/** @type {any} */ q) => q.name === e.millrace.queue));
   const cls = seen.current?.class || d?.running?.[0].class || d?.runs?.[0]?.class || d?.leases?.[0].class || d?.job?.class;
   return html`<${Title} crumbs=${[[common.jobs, link('jobs')]]} title=${html`${nameOfJob(entries[0]?.job || d?.job, cls) || common.job} <code class="dim">${jid}</code>`}
       after=${html`<${OfPeriodic} of=${(entries[0]?.job || entries[0] || d?.job)?.periodic} />`}>
@@ -39,16 +45,20 @@ export default function Job({ part: jid }) {
     ${job.error?.status === 404 && !d ? html`<${NotFound} jid=${jid} />` : html`<${Failure} error=${job.error} at=${d ? job.at : 0} refresh=${job.refresh} />`}
     ${d && html`<div class="grid"><div class="c8 stack cards">
         ${d.running?.map((w) => html`<${Running} key=${w.identity} w=${w} jid=${jid} />`)}
+        ${d.events?.length > 0 && !entries.length && html`<${NotRun} event=${d.events[0]} />`}
         ${entries.some(limited) && html`<${WhyWaits} jid=${jid} />`}
         ${entries.map((e) => html`<${Entry} key=${e.millrace.offset} row=${e} done=${job.refresh} />`)}
         ${!entries.length && !d.running && html`<${Whereabouts} d=${d} seen=${seen.current?.queue} />`}
         ${d.job && html`<${Message} job=${d.job} args=${memberText(job.text, 'job', 'args')} /><${Sent} raw=${memberText(job.text, 'job')} name=${cls} />`}
       </div>
-      <div class="c4"><${Story} d=${d} done=${job.refresh} /></div></div>`}`;
+      <div class="c4 stack cards">${unique && html`<${KeysOf} jid=${jid} />`}<${Story} d=${d} done=${job.refresh} /></div></div>`}`;
 }
 
-/** Returns whether limits may count the job of an entry. @param {any} e */
-const limited = (e) => !!(e.job || e).gate && e.millrace.set !== 'dead-jobs';
+/** That the job did not run because another one has its key. @param {{event: any}} p */
+function NotRun({ event: { what, other } }) {
+  const says = { duplicate: words.duplicateOf, replaced: words.replacedBy }[what];
+  return other && says && html`<${Banner} icon="key">${says(html`<a class="mono anywhere" href=${link('jobs', other)}>${other}</a>`)}<//>`;
+}
 
 /** The periodic job that enqueued the job, and the tick. @param {{of: any}} p */
 function OfPeriodic({ of }) {

@@ -4,12 +4,14 @@ import { apiPath } from '../core/api.js';
 import { count } from '../core/format.js';
 import { memberText } from '../core/rawjson.js';
 import { useResource } from '../core/resource.js';
-import { link, navigate } from '../core/router.js';
-import { mayAct, mayAdminister } from '../core/session.js';
-import { DefinedState, layerOrder, Layers, Missing, to } from '../parts/defined.js';
+import { link } from '../core/router.js';
+import { mayAct } from '../core/session.js';
+import { DefinedState, layerOrder, Layers, Missing } from '../parts/defined.js';
+import { useGoverned } from '../parts/governed.js';
 import { Icon } from '../parts/icon.js';
-import { Acts, allows, each, free, HoldsBack, remove, Used, Waiting } from '../parts/limits.js';
-import { Answer, Banner, Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
+import { Acts, allows, each, HoldsBack, remove, Used, Waiting } from '../parts/limits.js';
+import { HeldSlots } from '../parts/slots.js';
+import { Banner, Card, CopyCurl, Empty, Failure, Title } from '../parts/states.js';
 import { Table } from '../parts/table.js';
 import { Time } from '../parts/time.js';
 import { failed } from '../parts/toast.js';
@@ -42,7 +44,7 @@ export default function Limit({ part: name }) {
     ${shown && html`${limit.problem && html`<${Banner} look="bad" icon="alert">${words.incomplete(limit.problem)}<//>`}
       <div class="grid"><div class="c8 stack cards">
         ${limit.definition.per?.length > 0 && html`<${Parts} limit=${limit} layer=${texts.operator || ''} done=${done} />`}
-        <${Card} flush title=${words.heldSlots} tools=${slots.data && html`<span class="badge">${count(slots.data.length)}</span>`}><${Answer} of=${slots}><${Slots} of=${slots} done=${done} /><//><//>
+        <${HeldSlots} title=${words.heldSlots} of=${slots} done=${done} />
         <${Layers} thing=${limit} layers=${layers} texts=${texts} tools=${mayAct.value && html`
           <button class="btn small" onClick=${change}><${Icon} name="edit" small />${actions.change}</button>
           ${texts.operator && html`<button class="btn small hurt" onClick=${() => remove({ ...of, layer: 'operator' })}><${Icon} name="undo" small />${defined.forgetLayer}</button>`}`} /></div>
@@ -52,7 +54,9 @@ export default function Limit({ part: name }) {
 /** @param {{limit: any}} p */
 function Facts({ limit }) {
   const d = limit.definition;
-  const links = (/** @type {string} */ page, /** @type {string[]} */ all) => html`<dd>${all.map((n) => html`<div key=${n}><a href=${link(page, n)}>${n}</a></div>`)}</dd>`;
+  const governed = new Set((useGoverned(d.queues?.length > 0).data || []).map((/** @type {any} */ q) => q.name));
+  const links = (/** @type {string} */ page, /** @type {string[]} */ all) => html`<dd>${all.map((n) => html`<div key=${n}><a href=${link(page, n)}>${n}</a>
+    ${page === 'job-queues' && governed.has(n) && html` <a class="small" href=${link('governed-queues', n)}>${words.governed}</a>`}</div>`)}</dd>`;
   return html`<dl class="facts"><dt>${words.allows}</dt><dd>${allows(d) || '–'} ${each(d)}</dd>
     ${d.queues?.length > 0 && html`<dt>${common.queues}</dt>${links('job-queues', d.queues)}`}
     ${d.classes?.length > 0 && html`<dt>${common.classes}</dt>${links('job-metrics', d.classes)}`}
@@ -65,7 +69,7 @@ function Facts({ limit }) {
 /** The parts of the jobs that the limit counts apart from each other. @param {{limit: any, layer: string, done: () => void}} p */
 function Parts({ limit, layer, done }) {
   const { per } = limit.definition;
-  const heads = { queue: common.queue, class: common.class, key: words.key };
+  const heads = { queue: common.queue, class: common.class, key: common.key };
   const columns = [
     ...['key', 'queue', 'class'].filter((s) => per.includes(s)).map((s, i) => ({
       id: s, label: heads[s], always: true, head: !i, class: 'lim', cell: (p) => html`<span class="cut" title=${p[s]}>${p[s] || html`<span class="dim">${words.none}</span>`}</span>`,
@@ -84,18 +88,3 @@ function Parts({ limit, layer, done }) {
 
 /** Returns the name of a part. @param {any} p */
 const nameOf = (p) => [p.key, p.queue, p.class].filter(Boolean).join(' ') || words.none;
-
-/** The jobs that hold slots. @param {{of: any, done: () => void}} p */
-function Slots({ of, done }) {
-  const columns = [
-    { id: 'jid', label: common.job, always: true, head: true, class: 'lim', cell: (s) => html`<a class="mono cut" title=${s.jid} href=${link('jobs', s.jid)}>${s.jid}</a>` },
-    { id: 'key', label: words.key, class: 'lim', cell: (s) => html`<span class="cut" title=${s.key}>${s.key || html`<span class="dim">–</span>`}</span>` },
-    { id: 'class', label: common.class, class: 'lim', wide: true, cell: (s) => to('job-metrics', s.class) },
-    { id: 'queue', label: common.queue, class: 'lim', wide: true, cell: (s) => to('job-queues', s.queue) },
-    { id: 'at', label: common.since, cell: (s) => html`<${Time} at=${s.at} past />` },
-  ];
-  const act = (/** @type {any} */ s) => html`<button class="icon" title=${words.freeSlot} aria-label=${defined.actOn(words.freeSlot, s.jid)}
-    onClick=${() => free(s, done)}><${Icon} name="out" /></button>`;
-  return html`<${Table} id="slots" caption=${words.heldSlots} columns=${columns} rows=${of.data || []} loading=${!of.data} rowKey=${(s) => s.slot}
-    open=${(s) => navigate(link('jobs', s.jid))} acts=${mayAdminister.value ? act : undefined} empty=${html`<${Empty} icon="check" title=${words.noSlots} />`} />`;
-}

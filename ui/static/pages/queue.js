@@ -12,6 +12,7 @@ import { queue as words } from '../core/pagewords.js';
 import { failShare, Percentiles, ran, RangeChooser, Throughput, useMetrics } from '../parts/charts.js';
 import { confirm } from '../parts/dialog.js';
 import { Enqueue } from '../parts/enqueue.js';
+import { GovernedQueue } from '../parts/governed.js';
 import { HeatMap } from '../parts/heat.js';
 import { Icon } from '../parts/icon.js';
 import { isPaused, pause } from '../parts/pausing.js';
@@ -35,6 +36,7 @@ export default function Queue({ part: name }) {
         after=${d && html`<${QueueState} q=${d} />`}>
       ${d && mayAct.value && html`<${Acts} q=${d} refresh=${q.refresh} />`}<${CopyCurl} url=${url} /><//>
     <${Failure} error=${q.error} at=${d ? q.at : 0} refresh=${q.refresh} />
+    <${GovernedQueue} name=${name} />
     ${d && html`<${Problems} q=${d} />`}
     <${Tabs} label=${common.queue} value=${tab} onChange=${(/** @type {string} */ v) => setQuery({ tab: v === 'overview' ? '' : v })} options=${tabs} />
     <div role="tabpanel">${tab === 'jobs' ? html`<${Peek} name=${name} />`

@@ -12,6 +12,7 @@ import { common, attention as words } from '../core/words.js';
 const queue = (i) => [link('job-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
 const periodic = (i) => [link('periodic-jobs', i.subject), '', words.ofPeriodic(i.subject, i.text)];
 const limit = (i) => [link('limits', i.subject), '', words.ofLimit(i.subject, i.text)];
+const governed = (i) => [link('governed-queues', i.subject), '', words.ofQueue(i.subject, i.text)];
 const health = () => [link('health'), common.health];
 /**
  * For each kind of problem: the link, the text below the headline, and the headline if it is not
@@ -29,6 +30,7 @@ const to = {
   ticks_missed: periodic, ticks_late: periodic, periodic_incomplete: periodic,
   limit_stalled: limit, limit_incomplete: limit,
   slots_freed: () => [link('operations', [], { tab: 'audit', op: 'freed' }), words.freedSlots],
+  queue_full: governed, queue_suspended: governed, queue_bypassed: governed, queue_draining: governed, unique_undecided: health,
   view_lag: health, broker_alarm: health, broker_disconnected: health, no_leader: health,
   no_workers: () => [link('worker-processes'), common.workerProcesses],
   version_skew: (i) => (i.subject ? [link('worker-processes'), '', words.ofTag(i.subject, i.text)] : [link('worker-processes'), common.processes]),

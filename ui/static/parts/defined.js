@@ -1,6 +1,6 @@
 // @ts-check
-// What users define in layers: periodic jobs and limits. Their list, their layers, and the actions
-// that both have.
+// What users define in layers: periodic jobs, limits and governed queues. Their list, their layers, and the actions
+// that all have.
 import { html, useEffect, useState } from '../core/h.js';
 import { apiPath, ask } from '../core/api.js';
 import { count } from '../core/format.js';
@@ -70,7 +70,8 @@ export async function pause(on, of, question) {
  * set again from here.
  * @param {Of & {texts?: Record<string, string>, layer?: string, says: {ask: (name: string) =>
  *   string, verb: string, comesBack: string, rest: (more: boolean) => string, facts: [string,
- *   any][]}}} of `texts`: the layers, as they are written; `says`: the texts of the dialog
+ *   any][], done?: string}}} of `texts`: the layers, as they are written; `says`: the texts of the dialog,
+ *   and of what was done
  */
 export async function remove({ kind, thing, done, texts = {}, layer, says }) {
   const { name } = thing;
@@ -83,7 +84,7 @@ export async function remove({ kind, thing, done, texts = {}, layer, says }) {
   if (!yes) return;
   const undo = back ? () => send({ done }, apiPath(kind, name), { method: 'PUT', body: texts.operator }) : undefined;
   if (await send({ done }, apiPath(kind, name, { layer }), { method: 'DELETE', reason: yes.reason })) {
-    toast(words.changed(name, layer ? words.layerForgotten : actions.deleted), { undo });
+    toast(words.changed(name, layer ? words.layerForgotten : says.done || actions.deleted), { undo });
   }
 }
 
@@ -114,7 +115,7 @@ export const to = (page, name) => (name ? html`<a class="cut" title=${name} href
  * @param {{kind: string, title: string, icon: string, of: any, columns: any[], find: (d: any) =>
  *   string[], acts: (d: any) => any, define: (taken: string[]) => any, says: {countOf: (n: number) =>
  *   string} & Record<'noneYet'|'howToDefine'|'exampleDefine'|'filterBy'|'filterAll'|'inline',
- *   string>}} p `find`: what the filter looks at; `define`: opens the dialog
+ *   string> & {define?: string}}} p `find`: what the filter looks at; `define`: opens the dialog
  */
 export function DefinedList({ kind, title, icon, of, columns, find, acts, define, says }) {
   const query = route.value.query;
@@ -128,7 +129,7 @@ export function DefinedList({ kind, title, icon, of, columns, find, acts, define
     ? html`<${Empty} icon="search" title=${common.noMatches(says.countOf(all.length))}><button class="btn" onClick=${() => setQuery({ text: '' })}>${common.clearFilter}</button><//>`
     : html`<${Empty} icon=${icon} title=${says.noneYet}><p>${says.howToDefine}</p><pre class="code">${says.exampleDefine}</pre><//>`;
   return html`<${Title} title=${title} badge=${of.data ? count(all.length) : null}>
-      ${mayAct.value && html`<button class="btn small" onClick=${() => define(all.map((/** @type {any} */ d) => d.name))}><${Icon} name="plus" small />${words.define}</button>`}<//>
+      ${mayAct.value && html`<button class="btn small" onClick=${() => define(all.map((/** @type {any} */ d) => d.name))}><${Icon} name="plus" small />${says.define || words.define}</button>`}<//>
     <section class="card flush" aria-label=${title}><div class="toolbar">
       <input class="in small grow" type="search" data-filter placeholder=${says.filterBy} aria-label=${says.filterAll} value=${query.get('text') || ''}
         onInput=${(e) => setQuery({ text: e.target.value, page: '' }, { replace: true })} /><span class="grow"></span>
@@ -190,8 +191,9 @@ const Member = ({ text, wins }) => (text === undefined ? html`<span class="dim">
  * @param {string} kind
  * @param {string} name
  * @param {string} layer
+ * @param {boolean} [keep] an empty layer is set
  */
-export const setLayer = (kind, name, layer) => (layer === '{}' ? ask(apiPath(kind, name, { layer: 'operator' }), { method: 'DELETE' })
+export const setLayer = (kind, name, layer, keep) => (layer === '{}' && !keep ? ask(apiPath(kind, name, { layer: 'operator' }), { method: 'DELETE' })
   : ask(apiPath(kind, name), { method: 'PUT', body: layer }));
 
 /**
@@ -199,10 +201,11 @@ export const setLayer = (kind, name, layer) => (layer === '{}' ? ask(apiPath(kin
  * @param {Of} of
  * @param {string} was the layer as it is written, or ''
  * @param {string} layer
+ * @param {boolean} [keep] an empty layer is set
  */
-export async function changeLayer({ kind, thing, done }, was, layer) {
-  if (!(layer === '{}' && !was)) await setLayer(kind, thing.name, layer);
-  toast(words.changed(thing.name, actions.changed), { undo: () => setLayer(kind, thing.name, was || '{}').then(done, done) });
+export async function changeLayer({ kind, thing, done }, was, layer, keep) {
+  if (!(layer === '{}' && !was)) await setLayer(kind, thing.name, layer, keep);
+  toast(words.changed(thing.name, actions.changed), { undo: () => setLayer(kind, thing.name, was || '{}', keep).then(done, done) });
   done();
 }
 

@@ -8,6 +8,8 @@ const paths = {
   clock: 'M12 7v5l3 2M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18Z',
   periodic: 'M5 6h14v14H5ZM5 10h14M9 3v4M15 3v4M12 13v2l2 1.500',
   limit: 'M4 5h16l-6 8v6l-4-2v-4Z',
+  governed: 'M4 6h16v4H4ZM4 14h6v4H4ZM14 13v6M19 13v6',
+  key: 'M8 13a5 5 0 1 0 0-10 5 5 0 0 0 0 10ZM11.500 11.500 20 20M16 16l3-3',
   next: 'M6 5l8 7-8 7ZM18 5v14',
   enqueue: 'M4 5l9 7-9 7ZM17 8v8M13 12h8',
   retry: 'M20 11a8 8 0 1 0-2.3 6.2M20 5v6h-6',

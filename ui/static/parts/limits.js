@@ -57,7 +57,7 @@ export function Acts({ limit, done, row }) {
 /** Frees a slot. @param {any} slot @param {() => void} done */
 export async function free(slot, done) {
   const yes = await confirm({ title: words.askFree, verb: words.freeSlot, danger: true, reason: true,
-    facts: [[common.job, slot.jid], [common.class, slot.class], [common.queue, slot.queue], [words.key, slot.key], [common.since, html`<${Time} at=${slot.at} past />`]],
+    facts: [[common.job, slot.jid], [common.class, slot.class], [common.queue, slot.queue], [common.key, slot.key], [common.since, html`<${Time} at=${slot.at} past />`]],
     body: html`<p>${words.aboutFreeing}</p>` });
   if (!yes) return;
   if (await send({ done }, apiPath('slots', 'free'), { method: 'POST', body: { slot: slot.slot, reason: yes.reason || undefined } })) toast(words.freed(slot.jid));

@@ -24,6 +24,7 @@ onSignOut(() => { shown.value = ''; });
 const pages = [
   ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues], ['jobs', 'rows', common.jobs],
   ['scheduled-jobs', 'clock', common.scheduledJobs], ['periodic-jobs', 'periodic', common.periodicJobs], ['limits', 'limit', common.limits],
+  ['governed-queues', 'governed', common.governedQueues], ['unique-keys', 'key', common.uniqueKeys],
   ['retries', 'retry', common.retries], ['dead-jobs', 'dead', common.deadJobs], ['gated-jobs', 'gated', common.blockedJobs], ['job-metrics', 'chart', common.metrics], ['live', 'live', common.live],
   ['worker-processes', 'worker', common.workerProcesses], ['operations', 'ops', common.operations], ['rejected', 'rejected', common.rejectedRecords],
   ['health', 'health', common.health], ['api-docs', 'api', common.httpApi],
@@ -50,7 +51,7 @@ register(overlays, Palette);
 
 /** Returns the names, which are requested when the palette opens. @returns {Entry[]} */
 function useNames() {
-  const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], [], [], []]));
+  const [names, set] = useState(/** @type {Entry[][]} */ ([[], [], [], [], [], []]));
   useEffect(() => {
     let ended = false;
     /** @type {(icon: string, page: string, name: string, hint: string) => Entry} */
@@ -60,7 +61,8 @@ function useNames() {
       ['job-metrics', (d) => d.classes.filter((c) => !c.other).map((c) => to('chart', 'job-metrics', c.name, words.class))],
       ['processes', (d) => d.map((p) => to('worker', 'worker-processes', p.identity, p.state))],
       ['periodic-jobs', (d) => d.map((j) => to('periodic', 'periodic-jobs', j.name, words.periodic))],
-      ['limits', (d) => d.map((l) => to('limit', 'limits', l.name, words.limit))]];
+      ['limits', (d) => d.map((l) => to('limit', 'limits', l.name, words.limit))],
+      ['governed-queues', (d) => d.map((q) => to('governed', 'governed-queues', q.name, words.governed))]];
     // In this order, regardless of the order of the answers.
     asks.forEach(async ([path, read], i) => {
       const answer = await ask(apiPath(path, [], ['job-queues', 'processes'].includes(path) ? { limit: 500 } : {})).catch(() => null);

@@ -23,7 +23,8 @@ export const groups = [
   [words.work, [
     ['dashboard', 'dashboard', common.dashboard], ['job-queues', 'queue', common.queues, (o) => o.queues?.total], ['jobs', 'rows', common.jobs],
     ['scheduled-jobs', 'clock', common.scheduled, (o) => o.sets['scheduled-jobs']?.total],
-    ['periodic-jobs', 'periodic', common.periodic], ['limits', 'limit', common.limits], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
+    ['periodic-jobs', 'periodic', common.periodic], ['limits', 'limit', common.limits],
+    ['governed-queues', 'governed', common.governed], ['unique-keys', 'key', common.uniqueKeys], ['retries', 'retry', common.retries, (o) => o.sets.retries?.total],
     ['dead-jobs', 'dead', common.dead, (o) => o.sets['dead-jobs']?.total],
     ['gated-jobs', 'gated', common.blocked, (o) => o.sets['gated-jobs']?.total || undefined],
   ]],

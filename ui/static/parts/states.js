@@ -118,7 +118,8 @@ const looks = {
   lost: ['alert', 'bad'], no_consumers: ['alert', 'bad'], saturated: ['alert', 'bad'], down: ['alert', 'bad'], stopped: ['alert', 'bad'], flow: ['warn', 'warn'], paused: ['pause', 'warn'],
   under_way: ['live', 'info'], cancelled: ['x', 'dim'], interrupted: ['warn', 'warn'], failed: ['alert', 'bad'], held: ['pause', 'warn'], critical: ['alert', 'bad'], warning: ['warn', 'warn'],
   success: ['check', 'ok'], dead: ['dead', 'bad'], discarded: ['trash', 'dim'], expired: ['clock', 'warn'], undone: ['undo', 'info'], undoing: ['undo', 'info'],
-  active: ['check', 'ok'], incomplete: ['alert', 'bad'],
+  active: ['check', 'ok'], incomplete: ['alert', 'bad'], governed: ['check', 'ok'], switching: ['live', 'info'], draining: ['clock', 'info'], full: ['alert', 'warn'],
+  suspended: ['warn', 'warn'], bypassed: ['alert', 'bad'], waiting: ['clock', 'info'], delivered: ['out', 'info'], retry: ['retry', 'warn'], period: ['clock', 'dim'],
 };
 /** A state, as an icon, a word and a colour. @param {{state: string, text?: string}} p */
 export function State({ state, text }) {

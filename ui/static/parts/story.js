@@ -32,6 +32,7 @@ function Line({ fact, before, jid, done }) {
   return html`<li class=${fact.look}><div class="strong">${fact.text}</div>
     <div class="dim small anywhere"><${Time} at=${fact.at} past=${past} />${gap && words.after(seconds(fact.at - before.at))}
       ${event?.set ? ' · ' + (ops.sets[event.set] || event.set) : ''}
+      ${event?.other && words.keyOf(html`<a class="mono" href=${link('jobs', event.other)}>${event.other}</a>`)}
       ${process && html` · <a href=${link('worker-processes', process)}>${process}</a>`}${event?.actor && words.by(event.actor)}
       ${event?.operation && html` · <a href=${link('operations')}>${words.partOfAnOperation}</a>`}
       ${span(words.ran, run?.duration_ms)}${run?.attempt > 1 ? '' : span(words.waited, run?.wait_ms)}</div>
