@@ -151,3 +151,29 @@ func consumerOfLock(t *testing.T, c *broker.Conn) *broker.Consumer {
 	require.NoError(t, err)
 	return lock.Inbox
 }
+
+func TestAskerGetsAnswers(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	conn := dial(t, v.AMQPURL())
+	asker, answers, err := conn.Asker(t.Context())
+	require.NoError(t, err)
+	ch := v.Channel(t)
+	inbox, err := ch.QueueDeclare("inbox", false, false, true, false, nil)
+	require.NoError(t, err)
+	for _, id := range []string{"1", "2"} {
+		require.NoError(t, asker.SendMandatory(t.Context(), wire.Message{Key: inbox.Name, ReplyTo: broker.DirectReply, CorrelationID: id, Body: []byte("{}")}))
+	}
+	for _, id := range []string{"1", "2"} {
+		asked, found, err := ch.Get(inbox.Name, true)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.NoError(t, ch.Publish("", asked.ReplyTo, false, false, amqp.Publishing{CorrelationId: asked.CorrelationId, Body: []byte("answer")}))
+		d := <-answers
+		require.Equal(t, id, d.CorrelationID)
+		require.Equal(t, "answer", string(d.Body))
+	}
+	require.NoError(t, conn.Close())
+	_, open := <-answers
+	require.False(t, open)
+}

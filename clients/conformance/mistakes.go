@@ -331,6 +331,12 @@ var mistakes = []mistake{
 		to:   `return false`,
 	},
 	{
+		name: "forgets the weights", scenario: "governed", says: "the definition is what the program gave",
+		lang: "go", file: "governed.go",
+		from: `m["weights"] = q.Weights`,
+		to:   `_ = m`,
+	},
+	{
 		name: "reports no duplicate", scenario: "unique", says: "a duplicate is reported",
 		lang: "python", file: "millrace_jobs/_unique.py",
 		from: `or stays), duplicate=True)`,

@@ -17,6 +17,7 @@ var scenarios = []scenario{
 	{name: "control", what: "pause, resume, cancel, quiet and stop by message; paused before it starts", run: control},
 	{name: "periodic", what: "periodic jobs are defined, run by a worker, changed and removed; a mistake and a conflict are said to be", run: periodicJobs},
 	{name: "limits", what: "limits are defined and kept, counted from outside; a killed worker's job comes again on its slot; ends are reported", run: limitedJobs},
+	{name: "governed", what: "governed queues are defined, changed and removed; a full one refuses jobs", run: governedQueues},
 	{name: "unique", what: "unique jobs: which one stays, while it waits and runs and for a time; without a leader", run: uniqueJobs},
 	{name: "stop", what: "signals: quiet, stop, hand back", run: stop},
 	{name: "connection", what: "the connection is killed in the middle of a job", run: connection},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,6 +36,14 @@ func TestSidecarReadsVectors(t *testing.T) {
 	}
 	for _, c := range vectors(t, "metrics.json") {
 		require.NoError(t, wire.CheckMetrics([]byte("["+c.Get("metric").Raw+"]")), c.Get("name"))
+	}
+}
+
+// The leader takes exactly those governed queues that clients send.
+func TestSidecarReadsQueues(t *testing.T) {
+	for _, c := range vectors(t, "queues.json") {
+		err := (&wire.Definitions{Queues: []json.RawMessage{json.RawMessage(c.Get("queue").Raw)}}).Check()
+		require.Equal(t, c.Get("error").Exists(), err != nil, "%s: %v", c.Get("name"), err)
 	}
 }
 

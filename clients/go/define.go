@@ -55,7 +55,7 @@ const (
 	OverlapSkip  Overlap = "skip"
 )
 
-// Defined says what Define or DefineLimits did, by the names of periodic jobs or limits.
+// Defined says what Define, DefineLimits or DefineQueues did, by the names of what is defined.
 type Defined struct {
 	Made      []string `json:"made"`
 	Changed   []string `json:"changed"`

@@ -21,6 +21,7 @@ type Enqueuer interface {
 type Definer interface {
 	Define(ctx context.Context, source string, jobs ...PeriodicJob) (Defined, error)
 	DefineLimits(ctx context.Context, source string, limits ...Limit) (Defined, error)
+	DefineQueues(ctx context.Context, source string, queues ...GovernedQueue) (Defined, error)
 }
 
 var (

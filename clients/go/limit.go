@@ -59,6 +59,19 @@ func (c *Client) DefineLimits(ctx context.Context, source string, limits ...Limi
 	return c.defineAll(ctx, source, "limits", all)
 }
 
+// DefineQueues sets all governed queues of a source, as Define does with periodic jobs. What Define and
+// DefineLimits have set stays as it is.
+func (c *Client) DefineQueues(ctx context.Context, source string, queues ...GovernedQueue) (Defined, error) {
+	all := make([]json.RawMessage, len(queues))
+	for i, q := range queues {
+		var err error
+		if all[i], err = q.Definition(); err != nil {
+			return Defined{}, fmt.Errorf("millrace: define %s: %w", source, err)
+		}
+	}
+	return c.defineAll(ctx, source, "queues", all)
+}
+
 // defineAll sends the definitions of one kind.
 func (c *Client) defineAll(ctx context.Context, source, kind string, all []json.RawMessage) (Defined, error) {
 	ctx, cancel := c.deadline(ctx)

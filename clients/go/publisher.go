@@ -175,7 +175,7 @@ func (a *answer) wait(ctx context.Context) error {
 	case a.p.ch.IsClosed():
 		return a.p.whyClosed(a.exchange)
 	}
-	return fmt.Errorf("%w: it answered nack", ErrRefused)
+	return fmt.Errorf("%w: it answered nack: the queue is full or unavailable, try again later", ErrRefused)
 }
 
 // whyReturned reports whether an answered message was returned, and why.

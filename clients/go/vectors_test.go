@@ -241,6 +241,24 @@ func TestVectorsUnique(t *testing.T) {
 	})
 }
 
+func TestVectorsQueues(t *testing.T) {
+	vectors(t, "queues.json", func(t *testing.T, c gjson.Result) {
+		given := c.Get("queue")
+		q := GovernedQueue{Name: text(given.Get("name")), Key: text(given.Get("key")), MaxWaiting: int(given.Get("max_waiting").Int()),
+			Ahead: int(given.Get("ahead").Int()), Paused: given.Get("paused").Bool(), Weights: map[string]int{}}
+		for key, weight := range given.Get("weights").Map() {
+			q.Weights[key] = int(weight.Int())
+		}
+		definition, err := q.Definition()
+		if c.Get("error").Exists() {
+			require.ErrorIs(t, err, ErrInvalid)
+			return
+		}
+		require.NoError(t, err)
+		require.JSONEq(t, given.Raw, string(definition))
+	})
+}
+
 func vectorUnique(u gjson.Result) *Unique {
 	if u.Type == gjson.Null || u.Type == gjson.False {
 		return nil

@@ -82,7 +82,7 @@ func TestEnqueueRefused(t *testing.T) {
 	require.ErrorContains(t, err, "3 of 5 jobs were not enqueued")
 	require.NoError(t, results[0].Err)
 	require.ErrorIs(t, results[1].Err, ErrRefused)
-	require.Regexp(t, "nack|NO_ROUTE", results[1].Err.Error(), "LavinMQ returns jobs that a full queue refuses")
+	require.Regexp(t, "the queue is full.*try again later|NO_ROUTE", results[1].Err.Error(), "LavinMQ returns jobs that a full queue refuses")
 	require.ErrorContains(t, results[2].Err, "NO_ROUTE")
 	require.NoError(t, results[3].Err)
 	require.ErrorIs(t, results[4].Err, ErrInvalid)

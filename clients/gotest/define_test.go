@@ -84,6 +84,29 @@ func TestLimitsAreDefined(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestGovernedQueuesAreDefined(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	answer := `{"status":200,"defined":{"made":["imports"],"changed":[],"forgotten":[],"unchanged":0}}`
+	commands := leads(t, v, answer, answer)
+	c := client(t, v.AMQPURL())
+	imports := GovernedQueue{Name: "imports", Key: "args.0.customer_id", MaxWaiting: 100_000, Weights: map[string]int{"customer-42": 3}, Ahead: 20, Paused: true}
+	did, err := c.DefineQueues(t.Context(), "billing", imports)
+	require.NoError(t, err)
+	require.Equal(t, []string{"imports"}, did.Made)
+	cmd := <-commands
+	require.JSONEq(t, `{"source":"billing","queues":[{"name":"imports","key":"args.0.customer_id","max_waiting":100000,
+		"weights":{"customer-42":3},"ahead":20,"paused":true}]}`, cmd.Get("definitions").Raw)
+	_, err = wire.ParseCommand([]byte(cmd.Raw))
+	require.NoError(t, err)
+	_, err = c.DefineQueues(t.Context(), "billing")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"source":"billing","queues":[]}`, (<-commands).Get("definitions").Raw)
+	_, err = c.DefineQueues(t.Context(), "billing", GovernedQueue{Name: "imports", Key: "args..0"})
+	require.ErrorIs(t, err, ErrInvalid)
+	require.ErrorContains(t, err, "a path into the job")
+}
+
 func TestDefineSaysWhyNot(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)

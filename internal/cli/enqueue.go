@@ -41,7 +41,7 @@ func (c *enqueueCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	m := wire.Message{Exchange: wire.ExchangeDirect, Key: j.Queue, Priority: uint8(j.Priority)} // checked to be 0 to 10
 	if j.Gate != nil {
-		m.Exchange, m.Key = "", wire.Gated
+		m.Exchange, m.Key, m.ReplyTo = "", wire.Gated, c.replyTo(&j)
 	}
 	err = c.publish(ctx, out, m, &j, j)
 	if errors.Is(err, broker.ErrReturned) {
@@ -76,7 +76,7 @@ func (c *scheduleCmd) Run(ctx context.Context, out output.Streams) error {
 	}
 	if j.Gate != nil && j.Gate.Unique != nil {
 		j.Gate.At = wire.Seconds(at)
-		return c.publish(ctx, out, wire.Message{Key: wire.Gated}, &j, j)
+		return c.publish(ctx, out, wire.Message{Key: wire.Gated, ReplyTo: c.replyTo(&j)}, &j, j)
 	}
 	return c.schedule(ctx, out, at, &j)
 }
@@ -103,7 +103,7 @@ func (c *whenFlags) when(now time.Time) (time.Time, error) {
 const publishTimeout = 30 * time.Second
 
 // publish publishes the record of a job over a connection of its own, waits for the confirm, and
-// prints the jid.
+// prints the jid. If the message has a reply_to, it waits for the decision of a leader too.
 func (c *producer) publish(ctx context.Context, out output.Streams, m wire.Message, j *job, record any) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -116,14 +116,25 @@ func (c *producer) publish(ctx context.Context, out output.Streams, m wire.Messa
 		return err
 	}
 	defer conn.Close()
-	publisher, err := conn.Publisher(ctx)
+	publisher, answers, err := openProducer(ctx, conn, m.ReplyTo)
 	if err != nil {
 		return err
 	}
 	if err := publisher.SendMandatory(ctx, m); err != nil {
 		return lossOf(ctx, publisher, m, err)
 	}
+	if m.ReplyTo != "" {
+		return c.decided(ctx, out, j, answers)
+	}
 	return c.Printer(out).Done(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
+}
+
+func openProducer(ctx context.Context, conn *broker.Conn, replyTo string) (p *broker.Publisher, answers <-chan wire.Delivery, err error) {
+	if replyTo != "" {
+		return conn.Asker(ctx)
+	}
+	p, err = conn.Publisher(ctx)
+	return p, nil, err
 }
 
 // lossOf adds to an error why the publisher was lost, if it was: most likely the broker closed it.

@@ -2,14 +2,17 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/apiclient"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
 	"github.com/millrace-jobs/millrace/internal/cli/output"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 type uniqueCmd struct {
@@ -88,6 +91,49 @@ type uniqueFlags struct {
 	UniqueReplace bool     `help:"Replace a job with the key that waits."`
 	UniqueWait    string   `placeholder:"DURATION" help:"Put the job off for so long, each time that a job with its key comes."`
 	UniqueMax     string   `placeholder:"DURATION" help:"Put the job off for so long at most."`
+	NoWait        bool     `help:"Do not wait until a leader has decided which unique job stays."`
+}
+
+// replyTo returns where the leader says which job stays, or "" if the command does not wait for that.
+func (f *uniqueFlags) replyTo(j *job) string {
+	if j.Gate == nil || j.Gate.Unique == nil || f.NoWait {
+		return ""
+	}
+	return broker.DirectReply
+}
+
+// decided waits for the decision about a unique job that is published, and prints the jid of the job
+// that stays.
+func (c *producer) decided(ctx context.Context, out output.Streams, j *job, answers <-chan wire.Delivery) error {
+	var reply wire.Reply
+	select {
+	case d, open := <-answers:
+		if !open {
+			return undecided(j, "the connection to the broker ended before a leader had decided")
+		}
+		if err := json.Unmarshal(d.Body, &reply); err != nil {
+			return undecided(j, "the answer of the leader is no JSON")
+		}
+	case <-ctx.Done():
+		return undecided(j, "no leader has decided in time")
+	}
+	p := c.Printer(out)
+	switch reply.Status {
+	case wire.StatusCreated:
+		return p.Done(fields{"jid": j.JID, "class": j.Class, "queue": j.Queue}, "%s", j.JID)
+	case wire.StatusOK:
+		if p.ForPeople() {
+			_, _ = fmt.Fprintf(out.Err, "duplicate: job %s has the key, and the new job does not run\n", reply.DuplicateOf)
+		}
+		return p.Done(fields{"jid": reply.DuplicateOf, "class": j.Class, "queue": j.Queue, "duplicate_of": reply.DuplicateOf}, "%s", reply.DuplicateOf)
+	}
+	return fmt.Errorf("the leader refused the job: %s", reply.Reason)
+}
+
+// undecided returns the error for a unique job that is published, and whose decision is not known.
+func undecided(j *job, why string) error {
+	return fmt.Errorf("%s whether job %s is a duplicate; the job is published and will be decided: do not enqueue it again, and run millrace job %s later",
+		why, j.JID, j.JID)
 }
 
 // unique returns what the flags say, nil if no flag does.

@@ -10,11 +10,12 @@ import (
 	millrace "github.com/millrace-jobs/millrace/clients/go"
 )
 
-// definer is the common part of Fake and Inline that keeps periodic jobs and limits by source.
+// definer is the common part of Fake and Inline that keeps by source what code defines.
 type definer struct {
 	mu       sync.Mutex
 	periodic map[string][]millrace.PeriodicJob
 	limits   map[string][]millrace.Limit
+	queues   map[string][]millrace.GovernedQueue
 }
 
 // Define keeps the periodic jobs of a source. It checks their jobs as a Client does. Nothing is due
@@ -28,11 +29,19 @@ func (d *definer) DefineLimits(_ context.Context, source string, limits ...millr
 	return define(d, &d.limits, source, limits, func(l millrace.Limit) string { return l.Name })
 }
 
+// DefineQueues keeps the governed queues of a source. No queue holds a job back in a test.
+func (d *definer) DefineQueues(_ context.Context, source string, queues ...millrace.GovernedQueue) (millrace.Defined, error) {
+	return define(d, &d.queues, source, queues, func(q millrace.GovernedQueue) string { return q.Name })
+}
+
 // Periodic returns the periodic jobs that a source has defined.
 func (d *definer) Periodic(source string) []millrace.PeriodicJob { return of(d, &d.periodic, source) }
 
 // Limits returns the limits that a source has defined.
 func (d *definer) Limits(source string) []millrace.Limit { return of(d, &d.limits, source) }
+
+// Queues returns the governed queues that a source has defined.
+func (d *definer) Queues(source string) []millrace.GovernedQueue { return of(d, &d.queues, source) }
 
 func of[T any](d *definer, kept *map[string][]T, source string) []T {
 	d.mu.Lock()

@@ -3,6 +3,7 @@ import io.github.millracejobs.Client;
 import io.github.millracejobs.ClientMiddleware;
 import io.github.millracejobs.Decision;
 import io.github.millracejobs.Defined;
+import io.github.millracejobs.GovernedQueue;
 import io.github.millracejobs.Limit;
 import io.github.millracejobs.MillraceException;
 import io.github.millracejobs.NewJob;
@@ -124,7 +125,8 @@ final class ProducerProgram {
     private static Map<String, Object> define(Client client, Map<String, Object> command) {
         List<PeriodicJob> jobs = command.get("jobs") instanceof List<?> many ? periodic(many) : null;
         List<Limit> limits = command.get("limits") instanceof List<?> many ? many.stream().map(of -> limit((Map<?, ?>) of)).toList() : null;
-        Defined did = client.define((String) command.get("source"), jobs, limits, duration((Number) command.get("timeout")));
+        List<GovernedQueue> queues = command.get("queues") instanceof List<?> many ? many.stream().map(of -> queue((Map<?, ?>) of)).toList() : null;
+        Defined did = client.define((String) command.get("source"), jobs, limits, queues, duration((Number) command.get("timeout")));
         return Map.of("made", did.made(), "changed", did.changed(), "forgotten", did.forgotten(), "unchanged", did.unchanged());
     }
 
@@ -138,6 +140,23 @@ final class ProducerProgram {
             jobs.add(periodic);
         }
         return jobs;
+    }
+
+    private static GovernedQueue queue(Map<?, ?> of) {
+        GovernedQueue queue = GovernedQueue.of((String) of.get("name"));
+        of.forEach((name, value) -> Objects.requireNonNull(switch ((String) name) {
+            case "name" -> queue;
+            case "key" -> queue.key((String) value);
+            case "max_waiting" -> queue.maxWaiting(((Number) value).longValue());
+            case "weights" -> {
+                ((Map<?, ?>) value).forEach((key, turns) -> queue.weight((String) key, ((Number) turns).longValue()));
+                yield queue;
+            }
+            case "ahead" -> queue.ahead(((Number) value).longValue());
+            case "paused" -> (Boolean) value ? queue.paused() : queue;
+            default -> throw new IllegalArgumentException("no option is called " + name);
+        }));
+        return queue;
     }
 
     private static Limit limit(Map<?, ?> of) {

@@ -45,8 +45,10 @@ const carryOut = async (command) => {
   return [await client.enqueue(name, args, given)];
 };
 
-const define = ({ source, jobs, limits, timeout }) => client.define(source, jobs?.map(({ queue, catch_up: catchUp, ...job }) => (
-  { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), { deadline: timeout, limits });
+const define = ({ source, jobs, limits, queues, timeout }) => client.define(source, jobs?.map(({ queue, catch_up: catchUp, ...job }) => (
+  { ...job, ...(catchUp && { catchUp }), options: queue ? { queue } : {} })), {
+  deadline: timeout, limits, queues: queues?.map(({ max_waiting: maxWaiting, ...queue }) => ({ ...queue, maxWaiting })),
+});
 
 const enqueueUnique = async ({ class: name, args, at, options: given, timeout }) => {
   const stays = await client.enqueueUnique(name, args, { ...options(given), ...(at && { at: new Date(at * 1000) }), deadline: timeout });

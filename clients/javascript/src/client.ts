@@ -3,10 +3,9 @@ import { resolved, type Checked, type JobDefinition, type NewJob } from './defin
 import { BulkError, Closed, Refused, Unconfirmed, Undecided, Unreachable, messageOf, type BulkResult } from './errors.js';
 import { DEFAULT_URL, Hosts, splitHosts } from './hosts.js';
 import { ask } from './leader.js';
-import type { Limit } from './limits.js';
 import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
-import { defined, defining, type Defined, type PeriodicJob } from './periodic.js';
+import { defined, defining, type DefineOptions, type Defined, type PeriodicJob } from './periodic.js';
 import { Lost, Publisher, Returned } from './publisher.js';
 import { credentialsOption } from './settings.js';
 import { tlsOptions } from './tls.js';
@@ -182,16 +181,16 @@ export class Client {
   }
 
   /**
-   * Sets all periodic jobs and limits of a source, which is the name of a program. What the source
-   * had defined before and does not any more is removed. A list that is undefined leaves what there
-   * is of its kind as it is. Call it at each deploy: to repeat it changes nothing.
+   * Sets all periodic jobs, limits and governed queues of a source, which is the name of a program.
+   * What the source had defined before and does not any more is removed. A list that is undefined
+   * leaves what there is of its kind as it is. Call it at each deploy: to repeat it changes nothing.
    *
    * The leader carries it out. Without a leader it is tried again until the deadline. Rejects with
-   * Invalid if a definition breaks a rule, with Refused if another source has defined one of the
-   * jobs or limits or no sidecar leads, and otherwise as enqueue does.
+   * Invalid if a definition breaks a rule, with Refused if another source has defined one of them or
+   * no sidecar leads, and otherwise as enqueue does.
    */
-  async define(source: string, jobs?: readonly PeriodicJob[], { limits, deadline = this.#timeout }: { limits?: readonly Limit[]; deadline?: number } = {}): Promise<Defined> {
-    const command = defining(source, { jobs, limits });
+  async define(source: string, jobs?: readonly PeriodicJob[], { limits, queues, deadline = this.#timeout }: DefineOptions = {}): Promise<Defined> {
+    const command = defining(source, { jobs, limits, queues });
     const until = new Deadline(deadline);
     try {
       const what = { jid: '', again: '; the leader may have carried it out' };

@@ -12,8 +12,9 @@ export { Inspector } from './inspector.js';
 export { Job } from './job.js';
 export { Worker } from './worker.js';
 export type { JobDefinition, NewJob } from './define.js';
+export type { GovernedQueue } from './governed.js';
 export type { Limit } from './limits.js';
-export type { Defined, PeriodicJob } from './periodic.js';
+export type { DefineOptions, Defined, PeriodicJob } from './periodic.js';
 export type { Handler, HandlerOptions, WorkerMiddleware } from './handler.js';
 export type { FoundEntry, FoundJob, FoundRun, InspectorOptions, QueueSize } from './inspector.js';
 export type {

@@ -1,5 +1,6 @@
 import { resolved, type JobDefinition } from './define.js';
 import { Invalid, Refused } from './errors.js';
+import { queueDefinition, type GovernedQueue } from './governed.js';
 import type { Command } from './leader.js';
 import { limitDefinition, type Limit } from './limits.js';
 import type { JobOptions } from './types.js';
@@ -36,7 +37,7 @@ export interface PeriodicJob<A extends readonly unknown[] = readonly any[]> {
   paused?: boolean;
 }
 
-/** What `define` did, by the names of periodic jobs and limits. */
+/** What `define` did, by the names of periodic jobs, limits and governed queues. */
 export interface Defined {
   made: string[];
   changed: string[];
@@ -65,16 +66,24 @@ export function definition({ name, class: job, args = [], options = {}, ...sched
   return members;
 }
 
-/** What a source defines. A list that is left out leaves what there is of its kind as it is. */
-export interface Definitions {
-  jobs?: readonly PeriodicJob[] | undefined;
+/** What else `define` takes. */
+export interface DefineOptions {
   limits?: readonly Limit[] | undefined;
+  queues?: readonly GovernedQueue[] | undefined;
+  /** Seconds until `define` gives up. */
+  deadline?: number;
 }
 
-/** Returns the command that defines all periodic jobs and limits of a source. */
-export function defining(source: string, { jobs, limits }: Definitions): Command {
-  check(jobs || limits, 'there is nothing to define: give jobs, limits or both');
-  return { id: newJid(), command: 'define', definitions: { source, periodic_jobs: jobs?.map(definition), limits: limits?.map(limitDefinition) } };
+/** What a source defines. A list that is left out leaves what there is of its kind as it is. */
+export interface Definitions extends Pick<DefineOptions, 'limits' | 'queues'> {
+  jobs?: readonly PeriodicJob[] | undefined;
+}
+
+/** Returns the command that defines all periodic jobs, limits and governed queues of a source. */
+export function defining(source: string, { jobs, limits, queues }: Definitions): Command {
+  check(jobs || limits || queues, 'there is nothing to define: give jobs, limits or queues');
+  const lists = { periodic_jobs: jobs?.map(definition), limits: limits?.map(limitDefinition), queues: queues?.map(queueDefinition) };
+  return { id: newJid(), command: 'define', definitions: { source, ...lists } };
 }
 
 /** Returns what the leader did. Throws Invalid or Refused if it did nothing. */

@@ -110,7 +110,7 @@ export class Publisher {
   }
 
   #unanswered(error: Error, exchange: string): Error {
-    if (error.message === 'message nacked') return new Refused('it answered nack');
+    if (error.message === 'message nacked') return new Refused('it answered nack: the queue is full or unavailable, try again later');
     // If no sidecar has been here, the exchange does not exist, and the broker closes the channel.
     if (exchange && (this.#why?.code === 403 || this.#why?.code === 404)) return new Refused(this.#why.message);
     return new Lost('connection lost', { cause: this.#why ?? error });

@@ -3,6 +3,7 @@
  * jobs as a Client does.
  */
 import type { Client } from './client.js';
+import { queueDefinition, type GovernedQueue } from './governed.js';
 import { resolved, type Checked, type JobDefinition, type NewJob } from './define.js';
 import { BulkError, Cancelled, MillraceError, Stopping, type BulkResult } from './errors.js';
 import { Job } from './job.js';
@@ -12,7 +13,7 @@ import { delivery } from './message.js';
 import { throughMiddleware } from './middleware.js';
 import { expire, judge, unknownClass, type Outcome } from './outcome.js';
 import { parseJob, type Delivered } from './parse.js';
-import { defining, definition, type Defined, type PeriodicJob } from './periodic.js';
+import { defining, definition, type DefineOptions, type Defined, type PeriodicJob } from './periodic.js';
 import type { Registry } from './registry.js';
 import { withRetryCount } from './scan.js';
 import type {
@@ -156,6 +157,7 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
   #enqueued: (message: Written) => Promise<Decision>;
   #periodic = new Map<string, PeriodicJob[]>();
   #limits = new Map<string, Limit[]>();
+  #queues = new Map<string, GovernedQueue[]>();
 
   /** @internal */
   constructor(enqueued: (message: Written) => Promise<Decision>) {
@@ -221,15 +223,17 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
     return results.map((r) => r.jid as string);
   }
 
-  /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
-  async define(source: string, jobs?: readonly PeriodicJob[], { limits }: { limits?: readonly Limit[]; deadline?: number } = {}): Promise<Defined> {
-    defining(source, { jobs, limits }); // checks them
+  /** Keeps what a source defines. In a test, nothing is due or waits. */
+  async define(source: string, jobs?: readonly PeriodicJob[], { limits, queues }: DefineOptions = {}): Promise<Defined> {
+    defining(source, { jobs, limits, queues }); // checks them
     const did = [
       jobs ? difference(this.periodic(source), jobs, definition) : NOTHING,
       limits ? difference(this.limits(source), limits, limitDefinition) : NOTHING,
+      queues ? difference(this.queues(source), queues, queueDefinition) : NOTHING,
     ];
     if (jobs) this.#periodic.set(source, [...jobs]);
     if (limits) this.#limits.set(source, [...limits]);
+    if (queues) this.#queues.set(source, [...queues]);
     const all = (name: 'made' | 'changed' | 'forgotten') => did.flatMap((each) => each[name]);
     return { made: all('made'), changed: all('changed'), forgotten: all('forgotten'), unchanged: did.reduce((sum, each) => sum + each.unchanged, 0) };
   }
@@ -242,6 +246,11 @@ class Offline implements Pick<Client, 'enqueue' | 'enqueueAt' | 'enqueueIn' | 'e
   /** Returns the limits that a source has defined. */
   limits(source: string): Limit[] {
     return [...(this.#limits.get(source) ?? [])];
+  }
+
+  /** Returns the governed queues that a source has defined. */
+  queues(source: string): GovernedQueue[] {
+    return [...(this.#queues.get(source) ?? [])];
   }
 
   async close(): Promise<void> {}

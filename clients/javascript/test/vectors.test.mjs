@@ -9,6 +9,7 @@ import { Metrics } from '../dist/engine/metrics.js';
 import { Discard, HandBack, Invalid, Kill, RetryIn, Timeout } from '../dist/errors.js';
 import { millis, parse, properties } from '../dist/format.js';
 import { splitHosts, tryOrder } from '../dist/hosts.js';
+import { queueDefinition } from '../dist/governed.js';
 import { Job } from '../dist/job.js';
 import { delivery } from '../dist/message.js';
 import { backoff, expire, judge, poisoned, unknownClass } from '../dist/outcome.js';
@@ -225,6 +226,12 @@ function published(c) {
 
 vectors('publish', published);
 vectors('unique', published);
+
+vectors('queues', ({ queue: { max_waiting: maxWaiting, ...others }, error }) => {
+  const define = () => queueDefinition(/** @type {any} */ ({ ...others, maxWaiting }));
+  if (error) assert.throws(define, Invalid);
+  else assert.deepEqual(define(), { ...others, ...(maxWaiting && { max_waiting: maxWaiting }) });
+});
 
 vectors('messages', (c) => {
   const { routing_key: routingKey, body_base64: coded, properties, ...message } = c.message;

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from millrace_jobs import BulkError, Client, Error, Limit, NewJob, PeriodicJob, Unique
+from millrace_jobs import BulkError, Client, Error, GovernedQueue, Limit, NewJob, PeriodicJob, Unique
 
 
 def bulk(client: Client, command: dict[str, Any]) -> list[str | None]:
@@ -69,7 +69,8 @@ def define(client: Client, command: dict[str, Any]) -> dict[str, Any]:
 
     jobs = map(job, command["jobs"]) if "jobs" in command else None
     limits = [Limit(**limit) for limit in command["limits"]] if "limits" in command else None
-    return vars(client.define(command["source"], jobs, limits=limits, deadline=command["timeout"]))
+    queues = [GovernedQueue(**queue) for queue in command["queues"]] if "queues" in command else None
+    return vars(client.define(command["source"], jobs, limits=limits, queues=queues, deadline=command["timeout"]))
 
 
 def main() -> None:

@@ -39,7 +39,8 @@ def define(client, command)
     Millrace::PeriodicJob.new(job['name'], job['class'], job['args'], **job.except('name', 'class', 'args').transform_keys(&:to_sym))
   end
   limits = command['limits']&.map { |limit| Millrace::Limit.new(limit['name'], **limit.except('name').transform_keys(&:to_sym)) }
-  did = client.define(command['source'], jobs, limits: limits, deadline: command['timeout'])
+  queues = command['queues']&.map { |queue| Millrace::GovernedQueue.new(queue['name'], **queue.except('name').transform_keys(&:to_sym)) }
+  did = client.define(command['source'], jobs, limits: limits, queues: queues, deadline: command['timeout'])
   { made: did.made, changed: did.changed, forgotten: did.forgotten, unchanged: did.unchanged }
 end
 

@@ -17,6 +17,7 @@ require_relative 'millrace/new_job'
 require_relative 'millrace/message'
 require_relative 'millrace/periodic_job'
 require_relative 'millrace/limit'
+require_relative 'millrace/governed_queue'
 require_relative 'millrace/line'
 require_relative 'millrace/leader'
 require_relative 'millrace/client'
@@ -49,7 +50,7 @@ require_relative 'millrace/inspector'
 
 # Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 #
-# - A {Client} enqueues jobs, and defines periodic jobs and limits.
+# - A {Client} enqueues jobs, and defines periodic jobs, limits and governed queues.
 # - A {Worker} runs jobs by their class. A class that includes {Handler} runs jobs in its method
 #   `perform`.
 # - An {Inspector} finds, deletes, retries and reschedules jobs.

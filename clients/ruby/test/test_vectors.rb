@@ -100,6 +100,15 @@ class TestVectors < Minitest::Test
   each_case('publish') { |c| check_published(c) }
   each_case('unique') { |c| check_published(c) }
 
+  each_case('queues') do |c|
+    queue = GovernedQueue.new(c['queue']['name'], **c['queue'].except('name').transform_keys(&:to_sym))
+    if c['error']
+      assert_raises(Invalid) { queue.definition }
+    else
+      assert_equal c['queue'], queue.definition
+    end
+  end
+
   each_case('messages') do |c|
     options = { jid: c['jid'] }.merge(c['options'].transform_keys(&:to_sym))
     given = c['message']

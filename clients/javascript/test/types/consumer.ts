@@ -1,7 +1,7 @@
 // Code that a TypeScript program may write, and code that the compiler must refuse.
 // package.test.mjs checks it with strict settings.
 import {
-  Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Decision, type Job, type Limit, type Logger, type NewJob, type Unique,
+  Client, defineJob, Unconfirmed, Worker, type ClientMiddleware, type Decision, type GovernedQueue, type Job, type Limit, type Logger, type NewJob, type Unique,
 } from 'millrace-jobs';
 import { Attempt, Fake, Inline } from 'millrace-jobs/testing';
 
@@ -18,6 +18,7 @@ declare const unknownValue: unknown;
 
 const orderMail = defineJob<[mail: OrderMail]>('OrderMail', { queue: 'mail', retry: 3 });
 const imports = defineJob<[file: string]>('Import', { limitKey: 'ann', limited: true });
+const importQueue: GovernedQueue = { name: 'imports', key: 'args.0', maxWaiting: 1000, weights: { ann: 3 }, ahead: 20 };
 const importLimit: Limit = { name: 'imports', per: ['key'], rate: { jobs: 100, seconds: 60 }, overrides: { ann: { concurrency: 3 } } };
 const latest: Unique = { by: ['class', 'args.0'], on: 'replace', wait: 5 };
 const cleanUp = defineJob<[]>('CleanUp');
@@ -30,7 +31,9 @@ export async function enqueue(client: Client | Inline): Promise<string[]> {
   await client.enqueueIn(60, orderMail, [mail]);
   await client.enqueue(imports, ['a.csv'], { limitKey: 'bob' });
   await client.define('app', [{ name: 'nightly', class: imports, args: ['a.csv'], cron: '@daily', options: { limited: true } }], { limits: [importLimit] });
-  await client.define('app', undefined, { limits: [] });
+  await client.define('app', undefined, { limits: [], queues: [importQueue] });
+  // @ts-expect-error a key is a path
+  await client.define('app', undefined, { queues: [{ name: 'x', key: ['args', 0] }] });
   // @ts-expect-error nothing has a limit of its own for each host
   await client.define('app', undefined, { limits: [{ name: 'x', concurrency: 1, per: ['host'] }] });
   const stays: Decision = await client.enqueueUnique('Charge', [42], { unique: { key: 'order-42', for: 86400 }, at: new Date() });

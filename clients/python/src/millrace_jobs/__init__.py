@@ -1,6 +1,7 @@
 """Background jobs through RabbitMQ or LavinMQ, with a Millrace sidecar beside the broker.
 
-- A `Client` enqueues jobs and defines periodic jobs and limits, in async code an `AsyncClient`.
+- A `Client` enqueues jobs, and defines periodic jobs, limits and governed queues. In async code it is
+  an `AsyncClient`.
 - A `Worker` runs jobs with plain or async functions, one for each class of jobs.
 - An `Inspector` finds, deletes, retries and reschedules jobs.
 - ``millrace_jobs.testing`` has producers and workers that need no broker.
@@ -9,6 +10,7 @@ The rules for this library and those of other languages are in the project's ``d
 """
 
 from ._define import Defined
+from ._governed import GovernedQueue
 from ._handler import Middleware
 from ._lane import Lane
 from ._limit import Bound, Limit, Rate
@@ -63,6 +65,7 @@ __all__ = [
     "Entry",
     "Error",
     "FoundJob",
+    "GovernedQueue",
     "HandBack",
     "Inspector",
     "Invalid",

@@ -1,4 +1,4 @@
-"""What a program defines: periodic jobs and limits."""
+"""What a program defines: periodic jobs, limits and governed queues."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._governed import GovernedQueue
 from ._limit import Limit
 from ._periodic import PeriodicJob
 from .errors import Invalid, Refused
@@ -14,7 +15,7 @@ from .errors import Invalid, Refused
 
 @dataclass(frozen=True)
 class Defined:
-    """What `Client.define` did, by the names of periodic jobs and limits.
+    """What `Client.define` did, by the names of periodic jobs, limits and governed queues.
 
     ``forgotten`` are those that the source had defined and does not any more.
     """
@@ -25,18 +26,18 @@ class Defined:
     unchanged: int = 0
 
 
-def defining(source: str, jobs: Iterable[PeriodicJob] | None, limits: Iterable[Limit] | None) -> dict[str, Any]:
-    """Return the command that defines all periodic jobs and limits of a source.
+def defining(
+    source: str, jobs: Iterable[PeriodicJob] | None, limits: Iterable[Limit] | None, queues: Iterable[GovernedQueue] | None
+) -> dict[str, Any]:
+    """Return the command that defines all periodic jobs, limits and governed queues of a source.
 
-    None leaves what the source has defined of that kind as it is. Raise Invalid if both are None.
+    None leaves what the source has defined of that kind as it is. Raise Invalid if all are None.
     """
-    definitions: dict[str, Any] = {"source": source}
-    if jobs is None and limits is None:
-        raise Invalid("it defines nothing: pass periodic jobs or limits, a list, which is empty if the source has none any more")
-    if limits is not None:
-        definitions["limits"] = [limit.definition() for limit in limits]
-    if jobs is not None:
-        definitions["periodic_jobs"] = [job.definition() for job in jobs]
+    lists: dict[str, Iterable[PeriodicJob | Limit | GovernedQueue] | None] = {"queues": queues, "limits": limits, "periodic_jobs": jobs}
+    given = {kind: [one.definition() for one in many] for kind, many in lists.items() if many is not None}
+    if not given:
+        raise Invalid("it defines nothing: pass periodic jobs, limits or queues, a list, which is empty if the source has none any more")
+    definitions = {"source": source, **given}
     return {"id": secrets.token_hex(16), "command": "define", "definitions": definitions}
 
 

@@ -107,7 +107,7 @@ class Publisher:
         elif name == "Basic.Ack":
             future.set_result(None)
         else:
-            future.set_exception(Refused("the broker answered nack"))
+            future.set_exception(Refused("the broker answered nack: the queue is full or unavailable, try again later"))
 
     def _lose(self, closed: asyncio.Future[Lost]) -> None:
         lost = closed.result()

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 from ._define import Defined, defined, defining
 from ._handler import check_callable, is_async
 from ._hosts import DEFAULT_URL
+from ._governed import GovernedQueue
 from ._limit import Limit
 from ._line import Lines
 from ._login import AsyncCredentials, Credentials
@@ -180,10 +181,11 @@ class AsyncClient:
         jobs: Iterable[PeriodicJob] | None = None,
         *,
         limits: Iterable[Limit] | None = None,
+        queues: Iterable[GovernedQueue] | None = None,
         deadline: float | None = None,
     ) -> Defined:
-        """Set all periodic jobs and limits of a source. See `Client.define`."""
-        return defined(await asyncio.wrap_future(self._lines.ask(defining(source, jobs, limits), self._until(deadline))))
+        """Set all periodic jobs, limits and governed queues of a source. See `Client.define`."""
+        return defined(await asyncio.wrap_future(self._lines.ask(defining(source, jobs, limits, queues), self._until(deadline))))
 
     async def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, Unpack
 from ._define import Defined, defined, defining
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
+from ._governed import GovernedQueue
 from ._limit import Limit
 from ._line import Lines
 from ._login import Credentials
@@ -194,18 +195,19 @@ class Client:
         jobs: Iterable[PeriodicJob] | None = None,
         *,
         limits: Iterable[Limit] | None = None,
+        queues: Iterable[GovernedQueue] | None = None,
         deadline: float | None = None,
     ) -> Defined:
-        """Set all periodic jobs and limits of a source, which is the name of a program.
+        """Set all periodic jobs, limits and governed queues of a source, which is the name of a program.
 
-        What the source had defined before and does not any more is removed. What is None, the jobs
-        or the limits, is left as it is. Call it at each deploy: to repeat it changes nothing.
+        What the source had defined before and does not any more is removed. A list that
+        is None is left as it is. Call it at each deploy: to repeat it changes nothing.
 
         The leader carries it out. Without a leader it is tried again until the deadline. Raise
         Invalid if a definition breaks a rule, Refused if another source has defined one of them or
         no sidecar leads, and Unreachable, Unconfirmed or Closed as `enqueue` does.
         """
-        return defined(self._lines.ask(defining(source, jobs, limits), self._until(deadline)).result())
+        return defined(self._lines.ask(defining(source, jobs, limits, queues), self._until(deadline)).result())
 
     def close(self) -> None:
         """Close the connection. Publishes that still wait for an answer fail."""

@@ -34,6 +34,7 @@ from ._attempt import limit_of
 from ._define import Defined, defining
 from ._handler import chain
 from ._keys import Keys
+from ._governed import GovernedQueue
 from ._limit import Limit
 from ._newjob import NewJob, Options, seconds
 from ._outcome import FAILED, Outcome, expire
@@ -197,7 +198,10 @@ def _listed(definitions: Iterable[T] | None) -> list[T] | None:
     return None if definitions is None else list(definitions)
 
 
-def _changed(did: Defined, old: Sequence[PeriodicJob | Limit], new: Sequence[PeriodicJob | Limit]) -> Defined:
+_Definition = PeriodicJob | Limit | GovernedQueue
+
+
+def _changed(did: Defined, old: Sequence[_Definition], new: Sequence[_Definition]) -> Defined:
     """Return what was done, with the change of one kind of definitions."""
     before, now = ({d.name: d.definition() for d in definitions} for definitions in (old, new))
     made = [name for name in now if name not in before]
@@ -214,6 +218,7 @@ class _Offline(Client):
         self.results: list[Result] = []
         self._periodic: dict[str, list[PeriodicJob]] = {}
         self._limits: dict[str, list[Limit]] = {}
+        self._queues: dict[str, list[GovernedQueue]] = {}
         self._keys = Keys()
 
     def define(
@@ -222,12 +227,16 @@ class _Offline(Client):
         jobs: Iterable[PeriodicJob] | None = None,
         *,
         limits: Iterable[Limit] | None = None,
+        queues: Iterable[GovernedQueue] | None = None,
         deadline: float | None = None,
     ) -> Defined:
-        """Keep the periodic jobs and limits of a source. Nothing is due in a test, and jobs do not wait."""
-        jobs, limits = _listed(jobs), _listed(limits)
-        defining(source, jobs, limits)  # checks them
+        """Keep what a source defines. Nothing is due in a test, and jobs do not wait."""
+        jobs, limits, queues = _listed(jobs), _listed(limits), _listed(queues)
+        defining(source, jobs, limits, queues)  # checks them
         did = Defined()
+        if queues is not None:
+            did = _changed(did, self.queues(source), queues)
+            self._queues[source] = queues
         if limits is not None:
             did = _changed(did, self.limits(source), limits)
             self._limits[source] = limits
@@ -243,6 +252,10 @@ class _Offline(Client):
     def limits(self, source: str) -> list[Limit]:
         """List the limits that a source has defined."""
         return list(self._limits.get(source, ()))
+
+    def queues(self, source: str) -> list[GovernedQueue]:
+        """List the governed queues that a source has defined."""
+        return list(self._queues.get(source, ()))
 
     def push(self, job: NewJob, *, deadline: float | None = None) -> str | None:
         """Enqueue a `NewJob`."""
@@ -358,10 +371,11 @@ class _AsyncOffline(AsyncClient):
         jobs: Iterable[PeriodicJob] | None = None,
         *,
         limits: Iterable[Limit] | None = None,
+        queues: Iterable[GovernedQueue] | None = None,
         deadline: float | None = None,
     ) -> Defined:
-        """Keep the periodic jobs and limits of a source. Nothing is due in a test, and jobs do not wait."""
-        return self._offline.define(source, jobs, limits=limits)
+        """Keep what a source defines. Nothing is due in a test, and jobs do not wait."""
+        return self._offline.define(source, jobs, limits=limits, queues=queues)
 
     def periodic(self, source: str) -> list[PeriodicJob]:
         """List the periodic jobs that a source has defined."""
@@ -370,6 +384,10 @@ class _AsyncOffline(AsyncClient):
     def limits(self, source: str) -> list[Limit]:
         """List the limits that a source has defined."""
         return self._offline.limits(source)
+
+    def queues(self, source: str) -> list[GovernedQueue]:
+        """List the governed queues that a source has defined."""
+        return self._offline.queues(source)
 
 
 class AsyncInline(_AsyncOffline):

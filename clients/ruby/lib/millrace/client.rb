@@ -143,9 +143,9 @@ module Millrace
       jid
     end
 
-    # Sets all periodic jobs and limits of a source, which is the name of a program. What the source
-    # had defined before and does not any more is removed. What is nil, the jobs or the limits, is
-    # left as it is. Call it at each deploy: to repeat it changes nothing.
+    # Sets all periodic jobs, limits and governed queues of a source, which is the name of a program.
+    # What the source had defined before and does not any more is removed. A list that is nil is left
+    # as it is. Call it at each deploy: to repeat it changes nothing.
     #
     # The leader carries it out. Without a leader it is tried again until the deadline. The error is
     # Invalid if a definition breaks a rule, and Refused if another source has defined one of them or
@@ -153,11 +153,12 @@ module Millrace
     # @param source [String]
     # @param jobs [Array<PeriodicJob>, nil]
     # @param limits [Array<Limit>, nil]
+    # @param queues [Array<GovernedQueue>, nil]
     # @param deadline (see #enqueue)
     # @return [Defined]
     # @raise (see #enqueue)
-    def define(source, jobs = nil, limits: nil, deadline: nil)
-      command = Defined.command(source, jobs, limits)
+    def define(source, jobs = nil, limits: nil, queues: nil, deadline: nil)
+      command = Defined.command(source, jobs, limits, queues)
       raise Closed, 'the client was closed' if @closed
 
       Defined.by(Leader.new(@hosts, fail_fast: @fail_fast) { @closed }.call(command, deadline || @timeout))

@@ -58,7 +58,7 @@ module Millrace
     end
   end
 
-  # What {Client#define} did, by the names of periodic jobs and limits.
+  # What {Client#define} did, by the names of periodic jobs, limits and governed queues.
   class Defined
     # @return [Array<String>] those that are new
     attr_reader :made
@@ -77,12 +77,12 @@ module Millrace
       @unchanged = unchanged
     end
 
-    # Returns the command that defines all periodic jobs and limits of a source. nil leaves what the
-    # source has defined of that kind as it is. Raises Invalid if both are nil.
+    # Returns the command that defines all periodic jobs, limits and governed queues of a source. nil
+    # leaves what the source has defined of that kind as it is. Raises Invalid if all are nil.
     # @private
-    def self.command(source, jobs, limits)
-      lists = { 'periodic_jobs' => jobs, 'limits' => limits }.compact
-      raise Invalid, 'it defines nothing: pass periodic jobs or limits, which may be empty arrays' if lists.empty?
+    def self.command(source, jobs, limits, queues)
+      lists = { 'periodic_jobs' => jobs, 'limits' => limits, 'queues' => queues }.compact
+      raise Invalid, 'it defines nothing: pass periodic jobs, limits or queues, which may be empty arrays' if lists.empty?
 
       definitions = { 'source' => source, **lists.transform_values { |list| list.map(&:definition) } }
       { 'id' => SecureRandom.hex(16), 'command' => 'define', 'definitions' => definitions }

@@ -132,7 +132,7 @@ module Millrace
     def refusal(why, nack)
       return Returned.new(why) if why
 
-      Refused.new('the broker answered nack') if nack
+      Refused.new('the broker answered nack: the queue is full or unavailable, try again later') if nack
     end
 
     def lose

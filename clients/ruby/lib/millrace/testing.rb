@@ -99,19 +99,18 @@ module Millrace
         @worker = worker || Worker.new('amqp://nowhere.invalid')
         @periodic = {}
         @limits = {}
+        @queues = {}
         @keys = Keys.new
       end
 
-      # Keeps the periodic jobs and limits of a source. Nothing is due in a test, and limited jobs do
-      # not wait.
+      # Keeps what a source defines. Nothing is due in a test, and jobs do not wait.
       # @return [Defined]
       # @raise [Invalid]
-      def define(source, jobs = nil, limits: nil, **)
-        Defined.command(source, jobs, limits) # checks them
-        before = named([*(periodic(source) if jobs), *(limits(source) if limits)])
-        now = named([*jobs, *limits])
-        @periodic[source] = jobs.dup if jobs
-        @limits[source] = limits.dup if limits
+      def define(source, jobs = nil, limits: nil, queues: nil, **)
+        Defined.command(source, jobs, limits, queues) # checks them
+        before = named([*(periodic(source) if jobs), *(limits(source) if limits), *(queues(source) if queues)])
+        now = named([*jobs, *limits, *queues])
+        [[@periodic, jobs], [@limits, limits], [@queues, queues]].each { |kept, list| kept[source] = list.dup if list }
         kept = now.keys & before.keys
         changed = kept.reject { |id| now[id] == before[id] }
         made, forgotten = [now.keys - kept, before.keys - kept].map { |ids| ids.map(&:last) }
@@ -128,6 +127,12 @@ module Millrace
       # @return [Array<Limit>]
       def limits(source)
         @limits.fetch(source, []).dup
+      end
+
+      # Returns the governed queues that a source has defined.
+      # @return [Array<GovernedQueue>]
+      def queues(source)
+        @queues.fetch(source, []).dup
       end
 
       private

@@ -47,6 +47,14 @@ type command struct {
 		Overrides map[string]bound `json:"overrides"`
 		Paused    bool             `json:"paused"`
 	} `json:"limits"`
+	Queues []struct {
+		Name       string         `json:"name"`
+		Key        string         `json:"key"`
+		MaxWaiting int            `json:"max_waiting"`
+		Weights    map[string]int `json:"weights"`
+		Ahead      int            `json:"ahead"`
+		Paused     bool           `json:"paused"`
+	} `json:"queues"`
 }
 
 type bound struct {
@@ -152,8 +160,11 @@ func (c command) carryOut(client *millrace.Client, line int) map[string]any {
 		return map[string]any{"line": line, "jids": c.bulk(ctx, client)}
 	case "define":
 		define := c.define
-		if c.Limits != nil {
+		switch {
+		case c.Limits != nil:
 			define = c.defineLimits
+		case c.Queues != nil:
+			define = c.defineQueues
 		}
 		did, err := define(ctx, client)
 		if err != nil {
@@ -217,6 +228,14 @@ func (c command) defineLimits(ctx context.Context, client *millrace.Client) (mil
 		limits = append(limits, limit)
 	}
 	return client.DefineLimits(ctx, c.Source, limits...)
+}
+
+func (c command) defineQueues(ctx context.Context, client *millrace.Client) (millrace.Defined, error) {
+	var queues []millrace.GovernedQueue
+	for _, q := range c.Queues {
+		queues = append(queues, millrace.GovernedQueue(q))
+	}
+	return client.DefineQueues(ctx, c.Source, queues...)
 }
 
 func (c command) bulk(ctx context.Context, client *millrace.Client) (jids []*string) {

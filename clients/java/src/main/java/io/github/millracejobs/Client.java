@@ -242,8 +242,18 @@ public final class Client implements Enqueuer, Definer, AutoCloseable {
 
     /** Sets all periodic jobs and all limits of a source, with its own deadline. */
     public Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits, Duration within) {
-        if (jobs == null && limits == null) {
-            throw new InvalidException("there is nothing to define: give jobs, limits or both", null);
+        return define(source, jobs, limits, null, within);
+    }
+
+    @Override
+    public Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits, Collection<GovernedQueue> queues) {
+        return define(source, jobs, limits, queues, timeout);
+    }
+
+    /** Sets all periodic jobs, limits and governed queues of a source, with its own deadline. */
+    public Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> limits, Collection<GovernedQueue> queues, Duration within) {
+        if (jobs == null && limits == null && queues == null) {
+            throw new InvalidException("there is nothing to define: give jobs, limits or queues", null);
         }
         String id = Keys.random(16);
         Map<String, Object> definitions = new LinkedHashMap<>();
@@ -253,6 +263,9 @@ public final class Client implements Enqueuer, Definer, AutoCloseable {
         }
         if (limits != null) {
             definitions.put("limits", limits.stream().map(Limit::definition).toList());
+        }
+        if (queues != null) {
+            definitions.put("queues", queues.stream().map(GovernedQueue::definition).toList());
         }
         byte[] command = Json.write(Map.of("id", id, "command", "define", "definitions", definitions));
         return Defined.by(new Leader(line, System.nanoTime() + within.toNanos()).ask(id, command));

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What {@link Client#define} did, by the names of periodic jobs and limits.
+ * What {@link Client#define} did, by the names of periodic jobs, limits and governed queues.
  *
  * @param made those that are new
  * @param changed those that have another definition now

@@ -30,6 +30,7 @@ final class Publisher {
     final CompletableFuture<Lost> lost;
 
     private static final int WINDOW = 1000;
+    private static final String NACKED = "the broker answered nack: the queue is full or unavailable, try again later";
 
     private final Channel channel;
     private final ExecutorService thread;
@@ -232,7 +233,7 @@ final class Publisher {
         if (why != null) {
             answer.settle(new RefusedException(why, null, true));
         } else {
-            answer.settle(ack ? null : new RefusedException("the broker answered nack", null));
+            answer.settle(ack ? null : new RefusedException(NACKED, null));
         }
     }
 

@@ -264,6 +264,21 @@ class LimitsTest {
     }
 
     @Test
+    void jobsForAFullQueueAreRefused() throws Exception {
+        channel.exchangeDeclare("jobs.direct", "direct", true);
+        channel.queueDeclare("jobs.full", true, false, false, Map.of("x-max-length", 0, "x-overflow", "reject-publish"));
+        channel.queueBind("jobs.full", "jobs.direct", "full");
+        try (Client client = Client.of(broker.url())) {
+            RefusedException refused = assertThrows(RefusedException.class, () -> client.enqueue(NewJob.of("Import").queue("full")));
+            assertTrue(refused.getMessage().endsWith("the queue is full or unavailable, try again later"), refused.getMessage());
+            channel.queueUnbind("jobs.full", "jobs.direct", "full");
+            channel.queueBind(Wire.GATED, "jobs.direct", "full");
+            assertEquals("taken", client.enqueue(NewJob.of("Import").queue("full").jid("taken")));
+        }
+        channel.queueDelete("jobs.full");
+    }
+
+    @Test
     void limitsAreDefinedBesidePeriodicJobs() throws Exception {
         List<Object> definitions = new CopyOnWriteArrayList<>();
         channel.queueDeclare(Wire.LEADER, false, false, false, null);
@@ -279,7 +294,10 @@ class LimitsTest {
             assertEquals(List.of("imports"), client.define("app", null, List.of(imports)).made());
             client.define("app", List.of(), List.of());
             client.define("app", List.of(PeriodicJob.of("poll", NewJob.of("Poll").limitKey("k")).every(Duration.ofMinutes(1))));
+            client.define("app", null, null, List.of(GovernedQueue.of("imports").key("args.0.customer_id").maxWaiting(100_000)
+                    .weight("customer-42", 3).weight("b", 2).ahead(20).paused()));
             assertThrows(InvalidException.class, () -> client.define("app", null, (List<Limit>) null));
+            assertThrows(InvalidException.class, () -> client.define("app", null, null, List.of(GovernedQueue.of("q").ahead(0))));
         }
         String wanted = """
                 {"all":[{"source":"app","limits":[{"name":"imports","queues":["imports"],"classes":["Import"],"per":["key"],"concurrency":3,
@@ -287,7 +305,9 @@ class LimitsTest {
                 "overrides":{"customer-42":{"concurrency":10,"rate":{"jobs":5,"seconds":1.5,"burst":2}}},"paused":true}]},
                 {"source":"app","periodic_jobs":[],"limits":[]},
                 {"source":"app","periodic_jobs":[{"name":"poll","every":60,
-                "job":{"class":"Poll","args":[],"queue":"default","gate":{"key":"k"}}}]}]}""";
+                "job":{"class":"Poll","args":[],"queue":"default","gate":{"key":"k"}}}]},
+                {"source":"app","queues":[{"name":"imports","key":"args.0.customer_id","max_waiting":100000,
+                "weights":{"customer-42":3,"b":2},"ahead":20,"paused":true}]}]}""";
         assertEquals(Json.object(wanted.getBytes(StandardCharsets.UTF_8)).get("all"), definitions);
     }
 }

@@ -46,6 +46,29 @@ class NewJobTest {
         });
     }
 
+    @TestFactory
+    Stream<DynamicTest> queues() throws IOException {
+        return Vectors.each("queues", c -> {
+            Map<?, ?> given = c.part("queue").members();
+            GovernedQueue queue = GovernedQueue.of((String) given.get("name"));
+            given.forEach((name, value) -> {
+                switch ((String) name) {
+                    case "key" -> queue.key((String) value);
+                    case "max_waiting" -> queue.maxWaiting((Long) value);
+                    case "weights" -> ((Map<?, ?>) value).forEach((key, turns) -> queue.weight((String) key, (Long) turns));
+                    case "ahead" -> queue.ahead((Long) value);
+                    case "paused" -> queue.paused();
+                    default -> assertEquals("name", name);
+                }
+            });
+            if (c.get("error") != null) {
+                assertThrows(InvalidException.class, queue::definition);
+            } else {
+                assertEquals(given, queue.definition());
+            }
+        });
+    }
+
     private static Unique unique(Object value) {
         if (!(value instanceof Map<?, ?> members)) {
             return Boolean.TRUE.equals(value) ? Unique.of() : null;

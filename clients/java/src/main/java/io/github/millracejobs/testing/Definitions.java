@@ -1,6 +1,7 @@
 package io.github.millracejobs.testing;
 
 import io.github.millracejobs.Defined;
+import io.github.millracejobs.GovernedQueue;
 import io.github.millracejobs.Limit;
 import io.github.millracejobs.PeriodicJob;
 import java.util.ArrayList;
@@ -10,22 +11,23 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
-import java.util.stream.Stream;
 
-/** Periodic jobs and limits that were defined, by source. */
+/** What was defined, by source. */
 final class Definitions {
     private final Kind<PeriodicJob> periodic = new Kind<>(PeriodicJob::name, PeriodicJob::definition);
     private final Kind<Limit> limits = new Kind<>(Limit::name, Limit::definition);
+    private final Kind<GovernedQueue> queues = new Kind<>(GovernedQueue::name, GovernedQueue::definition);
 
-    Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> bounds) {
-        Defined one = periodic.define(source, jobs);
-        Defined other = limits.define(source, bounds);
-        return new Defined(joined(one.made(), other.made()), joined(one.changed(), other.changed()), joined(one.forgotten(), other.forgotten()),
-                one.unchanged() + other.unchanged());
+    Defined define(String source, Collection<PeriodicJob> jobs, Collection<Limit> bounds, Collection<GovernedQueue> governed) {
+        periodic.check(jobs);
+        queues.check(governed);
+        List<Defined> did = List.of(periodic.define(source, jobs), limits.define(source, bounds), queues.define(source, governed));
+        return new Defined(joined(did, Defined::made), joined(did, Defined::changed), joined(did, Defined::forgotten),
+                did.stream().mapToInt(Defined::unchanged).sum());
     }
 
-    private static List<String> joined(List<String> some, List<String> more) {
-        return Stream.concat(some.stream(), more.stream()).toList();
+    private static List<String> joined(List<Defined> did, Function<Defined, List<String>> names) {
+        return did.stream().map(names).flatMap(List::stream).toList();
     }
 
     List<PeriodicJob> periodic(String source) {
@@ -36,6 +38,10 @@ final class Definitions {
         return limits.of(source);
     }
 
+    List<GovernedQueue> queues(String source) {
+        return queues.of(source);
+    }
+
     private static final class Kind<T> {
         private final Function<T, String> name;
         private final Function<T, Map<String, Object>> definition;
@@ -44,6 +50,13 @@ final class Definitions {
         Kind(Function<T, String> name, Function<T, Map<String, Object>> definition) {
             this.name = name;
             this.definition = definition;
+        }
+
+        /** Throws InvalidException if one breaks a rule. */
+        void check(Collection<T> many) {
+            if (many != null) {
+                definitions(many);
+            }
         }
 
         /** Keeps those of a source in place of what it had. Null leaves what it has. */

@@ -6,6 +6,7 @@ import io.github.millracejobs.Decision;
 import io.github.millracejobs.Defined;
 import io.github.millracejobs.Definer;
 import io.github.millracejobs.Enqueuer;
+import io.github.millracejobs.GovernedQueue;
 import io.github.millracejobs.Limit;
 import io.github.millracejobs.NewJob;
 import io.github.millracejobs.PeriodicJob;
@@ -83,10 +84,10 @@ abstract class Replacement<T> implements Enqueuer, Definer {
         return jids;
     }
 
-    /** Keeps the periodic jobs and limits of a source. In a test, nothing is due or waits. */
+    /** Keeps what a source defines. In a test, nothing is due or waits. */
     @Override
-    public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits) {
-        return definitions.define(source, periodic, limits);
+    public Defined define(String source, Collection<PeriodicJob> periodic, Collection<Limit> limits, Collection<GovernedQueue> queues) {
+        return definitions.define(source, periodic, limits, queues);
     }
 
     /** {@return the periodic jobs that a source has defined} */
@@ -97,5 +98,10 @@ abstract class Replacement<T> implements Enqueuer, Definer {
     /** {@return the limits that a source has defined} */
     public List<Limit> limits(String source) {
         return definitions.limits(source);
+    }
+
+    /** {@return the governed queues that a source has defined} */
+    public List<GovernedQueue> queues(String source) {
+        return definitions.queues(source);
     }
 }
