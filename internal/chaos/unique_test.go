@@ -54,6 +54,9 @@ func uniqueJobs(w *world, jobs, keys, workers, kills int) {
 	require.NoError(w.t, err)
 	w.note = fmt.Sprintf("%d of %d jobs were duplicates, %d publishers got no answer, %d workers killed, %d begun again after a worker died",
 		verdict.Duplicates, w.jobs, w.jobs-len(source.Answers()), team.Killed, log.Repeats)
+	for _, jid := range first(append(verdict.Lost, verdict.Wrong...)) {
+		w.t.Logf("%s: %s\n%s%s", jid, log.History(jid), w.ask(http.MethodGet, "/api/jobs/"+jid, ""), history(all, jid))
+	}
 	both := log.Overlaps()
 	w.must(len(both) == 0, "%d pairs of jobs of one key were unfinished at once: %v", len(both), first(both))
 	w.onceEach(log)

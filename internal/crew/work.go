@@ -25,6 +25,7 @@ type Work struct {
 	confirmed map[string]bool    // attempts whose end the broker has confirmed
 	failed    map[string]bool    // attempts
 	spans     map[string]map[string]*span
+	lines     []line
 }
 
 type attempt struct{ name, key string }
@@ -69,7 +70,18 @@ func ReadWork(path string) (*Work, error) {
 	for _, l := range lines {
 		w.take(l)
 	}
+	w.lines = lines
 	return w, nil
+}
+
+// History returns what was written down of a job.
+func (w *Work) History(jid string) (text string) {
+	for _, l := range w.lines {
+		if strings.HasPrefix(l.name, jid+"/") {
+			text += fmt.Sprintf("%f %s %s %s %s\n", l.at, l.worker, l.what, l.name, l.how)
+		}
+	}
+	return text
 }
 
 // take takes in one line. What a worker says of an attempt that has begun in another one since
