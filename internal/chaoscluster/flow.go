@@ -30,7 +30,7 @@ type flow interface {
 // that is replicated.
 var homes = []string{"classic-flow", "quorum-flow"}
 
-// beside is what the flows with workers share. Workers die all the time, whatever the row breaks.
+// beside is what the flows with workers share. Their workers die all the time.
 type beside struct {
 	*world
 	path  string // what the workers write down
