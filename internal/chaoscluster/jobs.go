@@ -56,6 +56,17 @@ func (j *jobs) confirm(jid string) {
 	j.all[jid].sure = true
 }
 
+// drop forgets a job that is not expected any more. It reports whether the job has arrived.
+func (j *jobs) drop(jid string) (arrived bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.came[jid] != nil {
+		return true
+	}
+	delete(j.all, jid)
+	return false
+}
+
 // arrive records a delivery.
 func (j *jobs) arrive(jid string, headers map[string]any, redelivered bool) {
 	f, known := fireOf(headers)

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -46,7 +43,8 @@ type result struct {
 	Own         float64        `json:"own"`  // of the affected queues
 	Away        float64        `json:"away"` // how long the broker served no other client
 	// Restarted means that a node that was frozen did not rejoin the others, and was restarted.
-	Restarted bool `json:"restarted,omitempty"`
+	Restarted bool   `json:"restarted,omitempty"`
+	Flow      string `json:"flow,omitempty"` // what was done beside the jobs
 	// Stuck has the streams that the broker gave no other leader while theirs was cut off. Then
 	// nothing can be fired.
 	Stuck []string `json:"stuck,omitempty"`
@@ -81,6 +79,10 @@ func runRow(ctx context.Context, o options, r row, run int, n *nodes, dir string
 		}
 	}
 	w.jobs.messages = r.messages
+	if r.flow != nil {
+		w.flow = r.flow(w)
+		w.rate = max(1, w.rate/3) // the jobs are not all that is done
+	}
 	err := os.MkdirAll(w.sidecars.dir, 0o700)
 	if err == nil {
 		err = w.run(ctx, r, &res)
@@ -110,7 +112,7 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	watched, cancel := context.WithCancel(ctx)
 	defer cancel()
 	peaks := w.watchOpen(watched)
-	stood := r.do(ctx, w)
+	stood := withFlow(ctx, w, r)
 	if stood != nil && !errors.Is(stood, errStandstill) {
 		return stood
 	}
@@ -134,8 +136,7 @@ func (w *world) run(ctx context.Context, r row, res *result) error {
 	if err != nil {
 		return err
 	}
-	w.reckon(r, res, log)
-	return stood
+	return errors.Join(stood, w.reckon(r, res, log))
 }
 
 // peak is the most fires that were without an answer at the same time.
@@ -213,7 +214,7 @@ func (w *world) boundOpen(r row, res *result, must func(bool, string, ...any)) {
 }
 
 // reckon completes the result, and compares it with the bounds.
-func (w *world) reckon(r row, res *result, log *journal) {
+func (w *world) reckon(r row, res *result, log *journal) error {
 	j := w.jobs
 	lost := j.missing()
 	j.mu.Lock()
@@ -254,6 +255,12 @@ func (w *world) reckon(r row, res *result, log *journal) {
 	w.boundOpen(r, res, must)
 	w.boundDoubles(r, res, must)
 	w.boundTimes(r, res, must)
+	if w.flow == nil {
+		return nil
+	}
+	err := w.flow.bound(must)
+	res.Flow = w.flow.String()
+	return err
 }
 
 func (w *world) boundDoubles(r row, res *result, must func(bool, string, ...any)) {
@@ -335,65 +342,4 @@ func (w *world) boundStill(r row, still, slowest, away float64, must func(bool, 
 	}
 	must(still <= limit, "standstill of %.1f s: more than %.1f s (the broker's own: %.1f s)", still, limit, away)
 	must(slowest <= limit+electedWithin*w.slack, "a queue that was not hit stood still for %.1f s: more than %.1f s", slowest, limit+electedWithin*w.slack)
-}
-
-// results is the table that is printed, and the file.
-type results struct {
-	path         string
-	out          io.Writer
-	runs, broken int
-}
-
-// add prints a result and appends it to the file.
-func (t *results) add(res result) error {
-	t.runs++
-	verdict := "holds"
-	if len(res.Broken) > 0 || res.Error != "" {
-		t.broken++
-		verdict = "BROKEN: " + strings.Join(res.Broken, "; ")
-	}
-	if res.Restarted {
-		verdict += " (the frozen node did not find the others again, and was started again)"
-	}
-	if res.Error != "" {
-		verdict = "VOID: " + strings.ReplaceAll(res.Error, "\n", "; ")
-	}
-	d := res.Doubled
-	fmt.Fprintf(t.out, "%s row %d (%s), run %d, seed %d, load %s: %d jobs, lost %d, doubled %d (journaled %d, stale %d, answered %d, nacked %d, open %d, bare %d, unseen %d, unkept %d, stored twice %d), "+
-		"redelivered %d, again %d, exits %d, open at most %d, standstill %.1f s (one queue, %s: %.1f s, affected %.1f s, %.1f s after; the broker %.1f s, streams without a leader %v), %.0f s: %s\n",
-		res.Broker, res.Row, res.Name, res.Run, res.Seed, res.Load, res.Jobs, res.Lost, d.Total, d.Journaled, d.Stale, d.Answered, d.Nacked, d.Open, d.Bare, d.Unseen, d.Unkept, d.Stored,
-		res.Redelivered, res.Again, res.Exits, res.Open, res.Standstill, res.SlowestName, res.Slowest, res.Own, res.AfterBack, res.Away, res.Stuck, res.Took, verdict)
-	if t.path == "" {
-		return nil
-	}
-	text, err := json.Marshal(res)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(t.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return fmt.Errorf("keeping the result: %w", err)
-	}
-	_, err = f.Write(append(text, '\n'))
-	return errors.Join(err, f.Close())
-}
-
-// has reports whether the file already has a run that kept its bounds, with the same size and
-// slack.
-func (t *results) has(o options, r row, run int) bool {
-	f, err := os.Open(t.path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	const longest = 1 << 20
-	for lines.Buffer(nil, longest); lines.Scan(); {
-		var res result
-		if json.Unmarshal(lines.Bytes(), &res) == nil && res.Error == "" && len(res.Broken) == 0 && res.Commit == o.commit && res.Broker == o.broker &&
-			res.Row == r.number && res.Run == run && res.Full == o.full && res.Rate == o.rate && res.Slack <= o.slack && res.Hosts == o.hosts {
-			return true
-		}
-	}
-	return false
 }

@@ -59,6 +59,7 @@ type row struct {
 	// quorumByDefault makes quorum queues the default queue type of the virtual host.
 	quorumByDefault bool
 	messages        bool // the jobs are delayed messages
+	flow            func(*world) flow
 }
 
 // addedToFailover is what Millrace may add to a failover of LavinMQ, or to the return of its node.
@@ -112,9 +113,19 @@ func rows() []row {
 		{number: 15, name: "two nodes of three away", do: twoAway, doubled: open, still: rabbits(unbounded), own: true},
 		{number: 16, name: "each node stopped for 15 s in turn", do: rolling(15*time.Second, 15*time.Second), doubled: open, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 17, name: "rolling upgrade from an older version", do: upgrade, doubled: open, nodesStay: true, upgrades: true, still: every(5)},
-		{number: 18, name: "delayed messages, sidecars and nodes killed", do: messagesDelayed, doubled: open, messages: true, failover: true, still: cluster(5, addedToFailover), follows: claimed},
+		{number: 18, name: "delayed messages, sidecars and nodes killed", do: inTurn(sidecarKilled, leadersNodeKilled, homeAndSidecarKilled), doubled: open, messages: true, failover: true, still: cluster(5, addedToFailover), follows: claimed},
 		{number: 19, name: "delayed messages, leader's node frozen", do: nodeFrozen, doubled: open, messages: true, failover: true, silent: true, still: cluster(frozenNode, addedToFailover), follows: afterBack},
+		flowing(20, "limited jobs", newLimits),
+		flowing(21, "unique jobs", newUnique),
+		flowing(22, "governed queues", newGoverned),
+		flowing(23, "periodic jobs", newPeriodic),
 	}
+}
+
+// flowing returns a row in which other work is done beside the jobs, while everything breaks that
+// can. The other rows bound for how long jobs stand still.
+func flowing(number int, name string, f func(*world) flow) row {
+	return row{number: number, name: name, flow: f, do: inTurn(sidecarKilled, leadersNodeKilled, cutOff, sidecarFrozen), doubled: open, still: rabbits(unbounded)}
 }
 
 // runsOn reports whether the row has a bound for this broker.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -61,22 +60,6 @@ func (e entry) message() []byte {
 	return fmt.Appendf(nil, `{"type":"scheduled_job","jid":%[1]q,"scheduled_at":%[2]f,`+
 		`"job":{"jid":%[1]q,"class":%[3]q,"queue":%[4]q,"args":[{"exchange":%[5]q,"routing_key":%[6]q,"body":%[1]q}]}}`,
 		e.jid, float64(e.due.UnixMicro())/1e6, messageClass, messageQueue, messageExchange, e.queue)
-}
-
-// messagesDelayed kills sidecars, and nodes alone and together with a sidecar.
-func messagesDelayed(ctx context.Context, w *world) error {
-	for _, do := range []func(context.Context, *world) error{sidecarKilled, leadersNodeKilled, homeAndSidecarKilled} {
-		if err := do(ctx, w); err != nil {
-			return err
-		}
-		if err := w.nodes.healthy(ctx, startWithin); err != nil {
-			return err
-		}
-		if err := w.flows(ctx, w.rate); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // boundMessages compares the doubled messages with what may be in flight: in the killed sidecar, or

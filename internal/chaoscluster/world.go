@@ -32,6 +32,7 @@ type world struct {
 	consumers sync.Map // the address to which the consumer of each is connected
 	sidecars
 	observed
+	flow   flow // nil: nothing is done beside the jobs
 	all    sync.WaitGroup
 	cancel context.CancelFunc
 }
@@ -209,6 +210,9 @@ func (w *world) warmUp(ctx context.Context) error {
 // end stops everything that the run started, and deletes the virtual host.
 func (w *world) end(ctx context.Context) error {
 	var errs []error
+	if w.flow != nil {
+		w.flow.close()
+	}
 	for _, s := range w.slots {
 		s.kill()
 		errs = append(errs, s.log.Close())

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/millrace-jobs/millrace/internal/crew"
+	"github.com/millrace-jobs/millrace/internal/pause"
+)
+
+// governedFlow governs queues and ends that, again and again, while programs that know nothing of it
+// publish plain jobs for them.
+type governedFlow struct {
+	beside
+	switches int
+	log      *crew.Governed
+}
+
+func newGoverned(w *world) flow { return &governedFlow{beside: beside{world: w}} }
+
+// governEvery is how often a queue is governed, or no longer.
+const governEvery = 5 * time.Second
+
+func (f *governedFlow) begin(ctx context.Context) error {
+	if err := f.setUp(ctx, crew.Plain()); err != nil {
+		return err
+	}
+	for _, queue := range homes {
+		if err := f.staff(1, crew.Producer(10*time.Millisecond), "p-"+queue, queue); err != nil {
+			return err
+		}
+	}
+	f.begins(ctx, f.switchOver)
+	return nil
+}
+
+func (f *governedFlow) switchOver(ctx context.Context) {
+	for n := 0; pause.For(ctx, governEvery) == nil; n++ {
+		for _, queue := range homes {
+			method, body := http.MethodPut, `{"key":"args.0","ahead":50}`
+			if n%2 == 1 {
+				method, body = http.MethodDelete, ""
+			}
+			if _, failed := f.try(method, "/api/governed-queues/"+queue, body); failed == "" {
+				f.switches++
+			}
+		}
+	}
+}
+
+func (f *governedFlow) end(ctx context.Context) error {
+	f.stop()
+	for _, producers := range f.teams[len(homes):] {
+		producers.Stop()
+	}
+	for _, queue := range homes {
+		if _, err := f.ask(ctx, http.MethodPut, "/api/governed-queues/"+queue, "{}"); err != nil {
+			return err
+		}
+	}
+	return f.comes(ctx, func() (missing int, err error) {
+		if f.log, err = crew.ReadGoverned(f.path); err == nil {
+			missing = len(f.log.Missing())
+		}
+		return missing, err
+	})
+}
+
+func (f *governedFlow) bound(must func(bool, string, ...any)) (err error) {
+	if f.log, err = crew.ReadGoverned(f.path); err != nil {
+		return err
+	}
+	missing, twice := f.log.Missing(), f.log.Twice()
+	must(len(missing) == 0, "%d plain jobs are lost: %.20q", len(missing), missing)
+	must(len(twice) == 0, "%d plain jobs came twice: %.20q", len(twice), twice)
+	must(f.switches > 3, "it was switched %d times", f.switches)
+	return nil
+}
+
+func (f *governedFlow) String() string {
+	if f.log == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d plain jobs, %d switches, %d copies fired again, %d workers killed", len(f.log.Sure), f.switches, f.log.Refired, f.killed())
+}
