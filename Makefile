@@ -302,6 +302,13 @@ bench: tools ## Measure lateness, bursts and reading, next to the broker's own f
 	@scripts/deps.sh broker ruby
 	go run ./bench $(ARGS)
 
+# BullMQ, pg-boss and Celery are installed in .cache/peers, and Asynq comes from the Go module proxy.
+# Millrace is also measured on LavinMQ if MILLRACE_TEST_LAVINMQ names its program.
+.PHONY: bench-peers
+bench-peers: tools ## Measure limits, unique and periodic jobs beside other job systems (ARGS='-peers=millrace,bullmq -only=rate')
+	@scripts/deps.sh broker python peers
+	go run ./bench/peers $(ARGS)
+
 .PHONY: conformance
 conformance: tools ## Run every client library through every scenario (ARGS='-lang ruby -run poison -v')
 	@scripts/deps.sh broker python ruby java

@@ -17,6 +17,8 @@
 #   packages  rpm, lintian, QEMU and debootstrap, which test the packages of a release
 #   imports   Redis, SQLite, RQ, Celery and Sidekiq, from which the tests take jobs; never as a service
 #   recipes   PHP with php-amqplib, and the newest Celery, into .cache/recipes
+#   peers     Redis and PostgreSQL, for the job systems beside which `make bench-peers` measures; never as
+#             a service
 #   proxies   nginx and Caddy, behind which the tests put a sidecar; never as a service
 #   promtool  Prometheus, whose promtool tests the alerts; never as a service
 #
@@ -87,6 +89,11 @@ imports() {
 	/usr/bin/ruby -e 'require "sidekiq"' 2>/dev/null || packages+=(ruby-sidekiq)
 }
 
+peers() {
+	[[ -x /usr/bin/redis-server ]] || packages+=(redis-server)
+	compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || packages+=(postgresql)
+}
+
 recipes() {
 	php -r 'exit((int) !stream_resolve_include_path("PhpAmqpLib/autoload.php"));' 2>/dev/null || packages+=(php-cli php-amqplib)
 	/usr/bin/python3 -c 'import celery' 2>/dev/null || packages+=(python3-celery)
@@ -145,7 +152,7 @@ from_pypi() {
 from_npm=() environments=()
 for part in "$@"; do
 	case $part in
-	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | proxies | promtool) "$part" ;;
+	broker | etcd | compiler | python | rails | java | browser | firefox | packages | imports | peers | proxies | promtool) "$part" ;;
 	ruby) ruby_bunny ;;
 	ruby-tools) ruby_tools ;;
 	recipes) recipes && environments+=("$part") ;;
