@@ -234,7 +234,7 @@ func TestGovernedQueuesThatDoNotWork(t *testing.T) {
 	require.Equal(t, []string{
 		"queue_full full: as many jobs wait as its max_waiting allows: for 2 min, more have been refused",
 		"queue_suspended taken: as many jobs wait as its max_waiting allows, but more are taken: the node of the queue jobs.full is away",
-		"queue_bypassed beside: a client had bound the governed queue to jobs.direct: jobs came to it without limits, and may run twice; workers need not bind a queue",
+		"queue_bypassed beside: a client had bound the governed queue to jobs.direct: jobs came to it without limits; workers need not bind a queue",
 		"queue_draining drains: no job has been delivered for 6 min: jobs from before the queue was governed are still in it",
 		"queue_draining stuck: the queue has been switching for 6 min: the log of the leader says why",
 	}, got)

@@ -33,7 +33,7 @@ func (f *Facts) governed(add adder) {
 		case q.State == wire.QueueSuspended:
 			add(Suspended, warning, q.Queue, q.For.Seconds(), "as many jobs wait as its max_waiting allows, but more are taken: the node of the queue jobs.full is away")
 		case q.State == wire.QueueBypassed:
-			add(Bypassed, warning, q.Queue, 1, "a client had bound the governed queue to jobs.direct: jobs came to it without limits, and may run twice; workers need not bind a queue")
+			add(Bypassed, warning, q.Queue, 1, "a client had bound the governed queue to jobs.direct: jobs came to it without limits; workers need not bind a queue")
 		case q.State == wire.QueueDraining && long:
 			add(Draining, warning, q.Queue, q.For.Seconds(), "no job has been delivered for %s: jobs from before the queue was governed are still in it", span(q.For))
 		case (q.State == wire.QueueSwitching || q.State == wire.QueueLeaving) && long:

@@ -164,7 +164,7 @@ export function governed(world) {
     await page.route(/\/api\/governed-queues$/, (route) => route.fulfill({ json: [
       { name: 'mails', state, since: 1, paused: false, definition: {}, layers: {}, waiting: 1200, waiting_more: true, out: 3 }] }));
     await signIn(page, world.base);
-    for (const [now, says] of [['bypassed', /jobs came without limits and may run twice: take the binding out/], ['suspended', /the queue jobs\.full is away: start that node/],
+    for (const [now, says] of [['bypassed', /jobs came without limits: take the binding out/], ['suspended', /the queue jobs\.full is away: start that node/],
       ['switching', /its log says why/], ['draining', /nothing is delivered until workers have taken them/], ['governed', /Governed: 1,200\+ waiting at Millrace, 3 out/]]) {
       state = now;
       await page.goto(world.base + '/job-queues/mails');

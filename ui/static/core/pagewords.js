@@ -282,7 +282,7 @@ export const governed = {
     draining: 'Jobs from before the queue was governed are still in it: nothing is delivered until workers have taken them.',
     full: 'As many jobs wait as may, so more are refused until a tenth of them is gone: find out what holds them back, or let more wait.',
     suspended: 'As many jobs wait as may, but more are taken, because the broker node that has the queue jobs.full is away: start that node.',
-    bypassed: 'A client had bound the queue to jobs.direct, so jobs came without limits and may run twice: take the binding out of that client, or take its permission to read jobs.direct.',
+    bypassed: 'A client had bound the queue to jobs.direct, so jobs came without limits: take the binding out of that client, or take its permission to read jobs.direct.',
   },
   countOf: (n) => plural(n, 'governed queue'),
   isGoverned: (waiting, out) => `Governed: ${waiting} waiting at Millrace, ${count(out)} out.`,
