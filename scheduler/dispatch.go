@@ -25,6 +25,7 @@ type dispatcher struct {
 	steps     int                    // each has a snapshot of its own
 	instant   instant                // at which the newest fire was due
 	limits    *limits
+	looked    []*lookups // of groups, in this step
 }
 
 // step fires due entries, the queues in turn, until the window is full, a batch is done or nothing
@@ -38,6 +39,7 @@ func (d *dispatcher) step(now time.Time) (wake time.Time, err error) {
 	d.steps++
 	snapshot := d.entries.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
+	defer d.endLooks()
 	for fired := 0; d.ledger.Room(); {
 		if fired >= batch {
 			return now, nil

@@ -43,6 +43,7 @@ func (d *dispatcher) fireGroup(now time.Time, entries tracker.Lookup, g *gate.Gr
 	key, ok, err := d.head(&g.State, func(behind tracker.DueKey, fn func(tracker.DueKey) bool) error {
 		return entries.DueInGroup(g.Group, behind, fn)
 	})
+	d.looked = append(d.looked, &g.State)
 	at := ledger.ID(key.Stream, key.Offset)
 	switch {
 	case err != nil:
@@ -63,4 +64,13 @@ func (d *dispatcher) fireGroup(now time.Time, entries tracker.Lookup, g *gate.Gr
 		return true, false, err
 	}
 	return false, false, nil
+}
+
+// endLooks forgets what this step has looked up of groups: there may be very many of them, and the
+// next step looks again.
+func (d *dispatcher) endLooks() {
+	for _, l := range d.looked {
+		l.ahead = nil
+	}
+	d.looked = d.looked[:0]
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// Gate keeps the groups that have jobs, and what the limits count. T is what its user keeps of a
-// group.
+// Gate keeps the groups that have jobs or hold slots, and what the limits count. T is what its user
+// keeps of a group that has jobs.
 type Gate[T any] struct {
 	limits   []limit
 	groups   map[wire.Group]*Group[T]
@@ -19,10 +19,10 @@ type Gate[T any] struct {
 	turns    turns
 	sleep    timers[*Group[T]]
 	counters map[counterID]*counter[T]
-	waiting  timers[*counter[T]]           // counters that wait for their rates
-	rates    map[string]int64              // by wire.RateID: what is known of rates that no counter has
-	slots    map[ledger.EntryID]wire.Group // that are held
-	parked   map[string][]*Group[T]        // by queue: they wait for their queue
+	waiting  timers[*counter[T]]          // counters that wait for their rates
+	rates    map[string]int64             // by wire.RateID: what is known of rates that no counter has
+	slots    map[ledger.EntryID]*Group[T] // that are held
+	parked   map[string][]*Group[T]       // by queue: they wait for their queue
 }
 
 // limit is a definition with its name.
@@ -31,12 +31,13 @@ type limit struct {
 	wire.Limit
 }
 
-// Group is a group that has jobs, as far as it is known.
+// Group is a group that has jobs, as far as it is known, or holds slots.
 type Group[T any] struct {
 	wire.Group
 	State T // its user's
 	turn
 	counters []*counter[T]
+	held     int64 // slots
 }
 
 // turn is when it is a group's turn.
@@ -50,7 +51,7 @@ type turn struct {
 // New returns a Gate without limits. rates are when the rates are free again that fires have used.
 func New[T any](rates map[string]int64) *Gate[T] {
 	return &Gate[T]{groups: map[wire.Group]*Group[T]{}, counters: map[counterID]*counter[T]{}, rates: rates,
-		slots: map[ledger.EntryID]wire.Group{}, parked: map[string][]*Group[T]{}, turns: turns{next: map[sharer]float64{}}}
+		slots: map[ledger.EntryID]*Group[T]{}, parked: map[string][]*Group[T]{}, turns: turns{next: map[sharer]float64{}}}
 }
 
 // Weigh sets the weights of keys, by queue. A key that is not in it has the weight 1.
@@ -66,15 +67,14 @@ func (g *Gate[T]) Define(all map[string]wire.Limit) {
 		g.limits = append(g.limits, limit{name, l})
 	}
 	slices.SortFunc(g.limits, func(a, b limit) int { return strings.Compare(a.name, b.name) })
-	for _, group := range g.slots {
-		for _, c := range g.countersOf(group) {
-			c.used++
+	for _, group := range g.groups {
+		group.counters = g.countersOf(group.Group)
+		for _, c := range group.counters {
+			c.used += group.held
 		}
 	}
 	for _, of := range slices.SortedFunc(maps.Keys(g.groups), wire.Group.Compare) {
-		group := g.groups[of]
-		group.counters = g.countersOf(of)
-		if group.blocked {
+		if group := g.groups[of]; group.blocked {
 			g.makeReady(group)
 		}
 	}
@@ -83,11 +83,7 @@ func (g *Gate[T]) Define(all map[string]wire.Limit) {
 
 // Look has a group looked at when a job of it is due.
 func (g *Gate[T]) Look(of wire.Group, at time.Time) *Group[T] {
-	group := g.groups[of]
-	if group == nil {
-		group = &Group[T]{Group: of, turn: turn{timer: asleep}, counters: g.countersOf(of)}
-		g.groups[of] = group
-	}
+	group := g.group(of)
 	switch {
 	case group.ready || group.blocked:
 	case group.index < 0:
@@ -98,6 +94,23 @@ func (g *Gate[T]) Look(of wire.Group, at time.Time) *Group[T] {
 		g.sleep.fix(group)
 	}
 	return group
+}
+
+// group returns what is known of a group. If that is nothing, it begins to know it.
+func (g *Gate[T]) group(of wire.Group) *Group[T] {
+	group := g.groups[of]
+	if group == nil {
+		group = &Group[T]{Group: of, turn: turn{timer: asleep}, counters: g.countersOf(of)}
+		g.groups[of] = group
+	}
+	return group
+}
+
+// forget forgets a group, unless it has jobs or holds slots.
+func (g *Gate[T]) forget(group *Group[T]) {
+	if group.held == 0 && !group.ready && !group.blocked && group.index < 0 {
+		delete(g.groups, group.Group)
+	}
 }
 
 // Wake makes those groups ready whose time has come, and those that wait for a rate.
@@ -170,11 +183,11 @@ func (g *Gate[T]) Sleep(now time.Time, group *Group[T], at time.Time) {
 	g.admitOthers(now, group)
 }
 
-// Drop forgets a chosen group, which has no jobs now.
+// Drop notes that a chosen group has no jobs now.
 func (g *Gate[T]) Drop(now time.Time, group *Group[T]) {
-	group.ready = false
+	group.ready, group.State = false, *new(T)
 	g.turns.giveBack(&group.place, group.sharer())
-	delete(g.groups, group.Group)
+	g.forget(group)
 	g.admitOthers(now, group)
 }
 
@@ -235,7 +248,6 @@ type counterID struct {
 
 // counter is what one limit counts of one part of the jobs.
 type counter[T any] struct {
-	counterID
 	wire.Bound
 	paused bool
 	used   int64           // slots
@@ -256,7 +268,7 @@ func (g *Gate[T]) countersOf(of wire.Group) (all []*counter[T]) {
 		id := counterID{l.name, part}
 		c := g.counters[id]
 		if c == nil {
-			c = &counter[T]{counterID: id, Bound: bound, paused: l.Paused, timer: asleep}
+			c = &counter[T]{Bound: bound, paused: l.Paused, timer: asleep}
 			if bound.Rate != nil {
 				c.rateID = wire.RateID(l.name, bound.Rate, part)
 				c.free = g.rates[c.rateID]
@@ -321,9 +333,9 @@ func (g *Gate[T]) admit(now time.Time, c *counter[T]) {
 // Take counts a job of a group that is fired. It reports whether the job holds a slot, and which
 // rates it has used. A job that holds a slot keeps it. A person may fire a job although there is no
 // room.
-func (g *Gate[T]) Take(now time.Time, entry ledger.EntryID, group wire.Group) (held bool, used []wire.RateUse) {
-	_, again := g.slots[entry]
-	for _, c := range g.countersOf(group) {
+func (g *Gate[T]) Take(now time.Time, entry ledger.EntryID, of wire.Group) (held bool, used []wire.RateUse) {
+	group, again := g.group(of), g.slots[entry] != nil
+	for _, c := range group.counters {
 		held = held || c.Concurrency > 0
 		if c.Rate != nil && !again {
 			c.free = max(c.free, now.UnixMicro()) + c.Rate.Interval()
@@ -331,33 +343,38 @@ func (g *Gate[T]) Take(now time.Time, entry ledger.EntryID, group wire.Group) (h
 		}
 	}
 	if held {
-		g.Hold(entry, group)
+		g.Hold(entry, of)
 	}
+	g.forget(group)
 	return held, used
 }
 
 // Hold notes that an entry holds a slot.
-func (g *Gate[T]) Hold(entry ledger.EntryID, group wire.Group) {
-	if _, again := g.slots[entry]; again {
+func (g *Gate[T]) Hold(entry ledger.EntryID, of wire.Group) {
+	if g.slots[entry] != nil {
 		return
 	}
+	group := g.group(of)
 	g.slots[entry] = group
-	for _, c := range g.countersOf(group) {
+	group.held++
+	for _, c := range group.counters {
 		c.used++
 	}
 }
 
 // Free frees the slot of an entry, if it holds one.
 func (g *Gate[T]) Free(now time.Time, entry ledger.EntryID) {
-	group, held := g.slots[entry]
-	if !held {
+	group := g.slots[entry]
+	if group == nil {
 		return
 	}
 	delete(g.slots, entry)
-	for _, c := range g.countersOf(group) {
+	group.held--
+	for _, c := range group.counters {
 		c.used--
 		g.admit(now, c)
 	}
+	g.forget(group)
 }
 
 // Held returns how many slots are held.
