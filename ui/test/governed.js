@@ -99,7 +99,7 @@ export function governed(world) {
     const row = await list(me, 'full');
     await row.reads(/^full full paused 3 of 2 0 /);
     await me.go('Dashboard');
-    await (await problem(me, /As many jobs wait as its max_waiting allows/)).click();
+    await (await problem(me, /Queue full: as many jobs wait as its max_waiting allows/)).click();
     await me.find('heading', /full/, { level: 1 }).seen();
     await me.find('main').reads(/As many jobs wait as may, so more are refused until a tenth of them is gone: .*No job of the governed queue is delivered until you resume it\./);
     await me.find('button', 'Change').click();
@@ -125,6 +125,7 @@ export function governed(world) {
     await me.dialog.find('textbox', /^Reason/).fill('a freeze');
     await me.dialog.find('button', 'Pause').click();
     await row.reads(/^turned paused/);
+    await me.tidy();
     await row.find('button', 'Resume: turned').click();
     await me.notes.reads(/turned: resumed/);
     await row.reads(/^turned governed/);
