@@ -41,18 +41,24 @@ class Worker:
         self.work.basic_qos(prefetch_count=1)
         self.work.confirm_delivery()
         self.questions = self.connection.channel()
-        self.answers = []
-        self.questions.basic_consume(REPLY, lambda _c, _m, _p, body: self.answers.append(json.loads(body)), auto_ack=True)
+        self.answers, self.asked = {}, 0
+        self.questions.basic_consume(REPLY, self.answered, auto_ack=True)
         self.below = self.ask({"command": "state"}).get("claim_below")
 
+    def answered(self, _channel, _method, properties, body):
+        self.answers[properties.correlation_id] = json.loads(body)
+
     def ask(self, command):
-        """Asks the leader, and returns {} if there is no answer within two seconds."""
-        self.answers.clear()
-        self.questions.basic_publish("", "jobs.leader", json.dumps(command), pika.BasicProperties(reply_to=REPLY))
+        """Asks the leader, and returns {} if there is no answer within two seconds. A later one must not
+        pass for the answer to another question."""
+        self.asked += 1
+        question = str(self.asked)
+        properties = pika.BasicProperties(reply_to=REPLY, correlation_id=question)
+        self.questions.basic_publish("", "jobs.leader", json.dumps(command), properties)
         until = time.time() + 2
-        while not self.answers and time.time() < until:
+        while question not in self.answers and time.time() < until:
             self.connection.process_data_events(time_limit=0.05)
-        return self.answers[0] if self.answers else {}
+        return self.answers.pop(question, {})
 
     def publish(self, stream, record):
         self.work.basic_publish("", stream, json.dumps(record), pika.BasicProperties(delivery_mode=2), mandatory=True)
