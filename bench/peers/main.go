@@ -128,7 +128,7 @@ func (b *bench) noteLoad() {
 func (b *bench) about(all []*peer) {
 	fmt.Printf("%d CPUs, shared by all processes of a peer; %s; load before each row: %s\n\n", runtime.NumCPU(), runtime.Version(), strings.Join(b.load, " "))
 	for _, p := range all {
-		fmt.Printf("- %s: %s. In the row of schedulers, %s is killed.\n", p.name, p.version, p.schedules)
+		fmt.Printf("- %s: %s; jobs are scheduled by %s\n", p.name, p.version, p.schedules)
 	}
 	fmt.Println()
 }

@@ -26,7 +26,7 @@ type peer struct {
 	// schedules.
 	command func(w work.Work, role string) *command
 	workers int // how many processes run jobs; two if zero
-	// schedules says what is killed so that nothing schedules any more.
+	// schedules says what schedules periodic jobs, and is killed so that nothing does.
 	schedules part
 }
 

@@ -27,8 +27,14 @@ func (m *measured) periodic(ctx context.Context) error {
 		return err
 	}
 	what := fmt.Sprintf("%d periodic jobs due at one minute: ", m.work.Jobs)
-	if err := m.reportTick(what, tick); err != nil {
+	missing, err := m.reportTick(what, tick)
+	if err != nil {
 		return err
+	}
+	again := fmt.Sprintf("what schedules is dead for %v around the minute: ", killedAhead+startedAfter)
+	if missing > 0 { // they would be taken for jobs of the next tick
+		m.table.note(m.peer.name, again+fmt.Sprintf("not begun within %v", tickWithin), "not measured")
+		return nil
 	}
 	next := tick.Add(time.Minute)
 	if err := sleepUntil(ctx, next.Add(-killedAhead)); err != nil {
@@ -46,7 +52,8 @@ func (m *measured) periodic(ctx context.Context) error {
 	if err := sleepUntil(ctx, next.Add(tickWithin)); err != nil {
 		return err
 	}
-	return m.reportTick(fmt.Sprintf("what schedules is dead for %v around the minute: ", killedAhead+startedAfter), next)
+	_, err = m.reportTick(again, next)
+	return err
 }
 
 func sleepUntil(ctx context.Context, at time.Time) error {
@@ -92,11 +99,11 @@ func (m *measured) startSchedules(ctx context.Context) error {
 	}
 }
 
-// reportTick reports the jobs of a tick, which begin within a minute of it.
-func (m *measured) reportTick(what string, tick time.Time) error {
+// reportTick reports the jobs of a tick, and returns how many have not begun.
+func (m *measured) reportTick(what string, tick time.Time) (missing int, err error) {
 	all, err := events(m.work.Log)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	at := time.Duration(work.Now()) - time.Since(tick)
 	begun := map[int]int{}
@@ -109,11 +116,11 @@ func (m *measured) reportTick(what string, tick time.Time) error {
 		late = append(late, e.at-at)
 	}
 	m.table.addSpans(m.peer.name, what+"late", late)
-	m.table.addWorst(m.peer.name, what+"missing", whole, float64(m.work.Jobs-len(begun)))
+	m.table.addWorst(m.peer.name, what+fmt.Sprintf("not begun within %v", tickWithin), whole, float64(m.work.Jobs-len(begun)))
 	m.table.addWorst(m.peer.name, what+"doubled", whole, float64(twice(begun)))
 	if len(late) == 0 {
 		m.table.note(m.peer.name, what+"late, p50", "–")
 		m.table.note(m.peer.name, what+"late, p99", "–")
 	}
-	return nil
+	return m.work.Jobs - len(begun), nil
 }

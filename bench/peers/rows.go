@@ -226,15 +226,22 @@ func (m *measured) killed(ctx context.Context) error {
 	return nil
 }
 
-// killWorker kills the first worker. Threads of it may write a little longer than the kill takes.
+// killWorker kills the worker that runs most jobs. Threads of it may write a little longer than the
+// kill takes.
 func (m *measured) killWorker() (*died, error) {
-	victim := m.workers[0]
-	m.workers = m.workers[1:]
+	all, err := events(m.work.Log)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Duration(work.Now())
+	busy := func(p *process) int { return len(count(all, m.work.Limit, &died{p.cmd.Process.Pid, now}).running) }
+	victim := slices.MaxFunc(m.workers, func(a, b *process) int { return busy(a) - busy(b) })
+	m.workers = slices.DeleteFunc(m.workers, func(p *process) bool { return p == victim })
 	death := &died{pid: victim.cmd.Process.Pid, at: time.Duration(work.Now())}
 	if err := victim.kill(); err != nil {
 		return nil, err
 	}
-	all, err := events(m.work.Log)
+	all, err = events(m.work.Log)
 	for _, e := range all {
 		if e.pid == death.pid {
 			death.at = max(death.at, e.at)
