@@ -347,7 +347,7 @@ var variants = []variant{
 	{"slot-forgotten-at-low-water", "slots are not written again at low water", "scheduler.limits.carryOver",
 		"slices.Chunk(held, maxOutcomes)", "slices.Chunk(held[:0], maxOutcomes)", slots},
 	{"slot-unread-fires", "the fires of this epoch are not counted before they are read back", "scheduler/gate.Gate.Take",
-		"if held { g.Hold(entry, group) }", "", check{"./scheduler/gate", "TestLimitsHold", nil}},
+		"if held { g.Hold(entry, of) }", "", check{"./scheduler/gate", "TestLimitsHold", nil}},
 	{"slot-freed-twice", "a slot that is freed twice counts twice", "scheduler/gate.Gate.Free",
 		"delete(g.slots, entry)", "", check{"./scheduler/gate", "TestConcurrencyPerKey|TestLimitsHold", nil}},
 	{"slot-admits-none", "a slot that is freed lets no other job begin", "scheduler/gate.Gate.Free",
