@@ -10,6 +10,7 @@ from millrace_jobs import Client as Client
 from millrace_jobs import Inspector as Inspector
 from millrace_jobs import Job as Job
 from millrace_jobs import Lane as Lane
+from millrace_jobs import GovernedQueue as GovernedQueue
 from millrace_jobs import Limit as Limit
 from millrace_jobs import PeriodicJob as PeriodicJob
 from millrace_jobs import Unconfirmed as Unconfirmed
