@@ -19,4 +19,10 @@ def register_jobs(worker)
     puts "BrokenJob fails: #{name}"
     raise 'never works'
   end
+
+  worker.register_job('CountedJob') do |number|
+    puts format('begins %.6f %d', Time.now.to_f, number)
+    sleep 0.3
+    puts format('ends %.6f %d', Time.now.to_f, number)
+  end
 end

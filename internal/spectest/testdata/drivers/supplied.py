@@ -24,7 +24,13 @@ def broken(name):
     raise ValueError("never works")
 
 
-jobs = {"SendEmailJob": send_email, "FlakyJob": flaky, "BrokenJob": broken}
+def counted(number):
+    print(f"begins {time.time():.6f} {number}")
+    time.sleep(0.3)
+    print(f"ends {time.time():.6f} {number}")
+
+
+jobs = {"SendEmailJob": send_email, "FlakyJob": flaky, "BrokenJob": broken, "CountedJob": counted}
 
 
 def execute_job_class(job_class, args):
