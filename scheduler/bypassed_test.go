@@ -164,3 +164,24 @@ func TestPolicyOfGovernedQueuesGoesWithThem(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return !there() }, "it is removed")
 	s.awaitDirect(t, v, "mails", "queue.mails")
 }
+
+// A leader dies while a queue is draining. The next one continues, and delivers nothing before the
+// messages from before are gone.
+func TestNextLeaderContinuesDraining(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
+	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 2)...)
+	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails"}`).Status)
+	s.awaitState(t, "mails", wire.QueueDraining)
+	s.stop()
+	v.Publish(t, wire.ExchangeDirect, "mails", plain(2, 2)...) // no leader catches them
+
+	s = start(t, v, options{identity: "b"}).leads(t)
+	brokertest.Eventually(t, func() bool { return s.entries.InQueue(wire.Gated, "mails") == 2 }, "they wait")
+	require.Equal(t, wire.QueueDraining, s.entries.Governed.GovernedQueue("mails").State)
+	require.Equal(t, 2, v.QueueLength(t, "queue.mails"))
+	work(t, v, "mails", nil).gets(t, "p0", "p1", "p2", "p3")
+	s.awaitState(t, "mails", wire.QueueGoverned)
+}
