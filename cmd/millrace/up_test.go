@@ -67,6 +67,26 @@ func hasEvents(t *testing.T, text string) bool {
 	return err == nil && messages > 0
 }
 
+// showsFlow reports whether the demo has a limit, a governed queue that delivers its jobs, a unique
+// job that has its key, and a periodic job.
+func showsFlow(t *testing.T, text string) bool {
+	t.Helper()
+	amqpURL, web := regexp.MustCompile(`AMQP +(amqp://\S+)`).FindStringSubmatch(text), regexp.MustCompile(`http://(\S+)/api/overview`).FindStringSubmatch(text)
+	if amqpURL == nil || web == nil {
+		return false
+	}
+	for args, shown := range map[string]string{
+		"limits": `"demo\.one-import"`, "governed": `"out": ?[1-9]`, "unique": `"jid"`, "periodic": `"demo\.clean-up"`,
+	} {
+		r := millrace(t, args, "-o", "json", "--http-addr", web[1], "--amqp-url", amqpURL[1])
+		if !regexp.MustCompile(shown).MatchString(r.out) {
+			t.Log(args, r.code, r.err)
+			return false
+		}
+	}
+	return true
+}
+
 // needsPackage skips a test of `millrace up` if it cannot run here.
 func needsPackage(t *testing.T) {
 	t.Helper()
@@ -107,7 +127,7 @@ func TestUp(t *testing.T) {
 	require.Regexp(t, `\nMillrace is up. Open the web UI, user guest, password guest:\n\n  http://127\.0\.0\.1:\d+/\n\n`, out, "the web UI comes first, alone on its line")
 	require.Regexp(t, `REST API\s+http://127\.0\.0\.1:\d+/api/overview`, out)
 
-	out = up(func(out string) bool { return shows(out, 1, 2) && hasEvents(t, out) })
+	out = up(func(out string) bool { return shows(out, 1, 2) && hasEvents(t, out) && showsFlow(t, out) })
 	require.True(t, shows(out, 6), "the dead job of the first run is still there")
 }
 

@@ -80,6 +80,9 @@ func TestSuggestions(t *testing.T) {
 	}
 	require.Contains(t, usual[0], "bin/millrace enqueue ")
 	require.Equal(t, "bin/millrace job JID", usual[1], "it shows what became of the first one")
+	for _, of := range []string{"limits parts demo.one-import", "governed", "unique", "periodic"} {
+		require.Contains(t, strings.Join(usual, "\n"), "bin/millrace "+of+"  # ", "it says where to look")
+	}
 }
 
 // On a terminal, the headline and the addresses have colours. They are the only difference.

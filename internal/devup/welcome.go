@@ -29,7 +29,7 @@ func welcome(live *output.Live, addr, amqpURL, managementURL, dir string) string
 	row("AMQP", live.Address(amqpURL))
 	row("Broker", live.Address(management.String()))
 	row("Data", dir+"  ("+os.Args[0]+" up --fresh deletes them)")
-	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default and\ndemo.low. In another terminal, try these commands. JID is the id that enqueue\nprints.\n\n")
+	b.WriteString("\nA demo worker runs the jobs of the queues demo.critical, demo.default,\ndemo.low and demo.exports. In another terminal, try these commands. JID is the\nid that enqueue prints.\n\n")
 	for _, command := range suggestions(os.Args[0], amqpURL, addr) {
 		fmt.Fprintf(&b, "  %s\n", command)
 	}
@@ -53,6 +53,10 @@ func suggestions(program, amqpURL, httpAddr string) (commands []string) {
 		program+" scheduled",
 		program+" dead",
 		program+" top",
+		program+" limits parts demo.one-import  # a limit: one of a shop at once",
+		program+" governed  # a governed queue: in demo.exports shops take turns",
+		program+" unique  # unique jobs: one Reindex and one WarmCache of a shop",
+		program+" periodic  # periodic jobs: CleanUp comes each 30 seconds",
 	)
 }
 

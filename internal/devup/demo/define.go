@@ -31,8 +31,11 @@ var periodic = []map[string]any{
 // limits are the limits of the demo. Jobs of an upload wait for each other.
 var limits = []map[string]any{{"name": "demo.one-import", "classes": []string{importOrders}, "per": []string{"key"}, "concurrency": 1}}
 
-// define has the leader set the periodic jobs and limits, once a sidecar leads. Then it waits until
-// ctx ends.
+// governed are the governed queues of the demo. Shops take turns with their exports.
+var governed = []map[string]any{{"name": queueExports, "key": "args.0", "ahead": 2, "max_waiting": 1000}}
+
+// define has the leader set the periodic jobs, limits and governed queues, once a sidecar leads.
+// Then it waits until ctx ends.
 func (d *Demo) define(ctx context.Context, conn *amqp.Connection) error {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -43,7 +46,9 @@ func (d *Demo) define(ctx context.Context, conn *amqp.Connection) error {
 		return fmt.Errorf("consume replies: %w", err)
 	}
 	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-	body, err := json.Marshal(map[string]any{"id": newJID(), "command": "define", "definitions": map[string]any{"source": "demo", "periodic_jobs": periodic, "limits": limits}})
+	body, err := json.Marshal(map[string]any{"id": newJID(), "command": "define", "definitions": map[string]any{
+		"source": "demo", "periodic_jobs": periodic, "limits": limits, "queues": governed,
+	}})
 	if err != nil {
 		return err
 	}
@@ -60,7 +65,7 @@ func (d *Demo) define(ctx context.Context, conn *amqp.Connection) error {
 			if isDone(reply.Body) {
 				<-ctx.Done()
 			} else {
-				d.Log.Warn("demo: periodic jobs and limits are not defined", "answer", string(reply.Body))
+				d.Log.Warn("demo: periodic jobs, limits and governed queues are not defined", "answer", string(reply.Body))
 			}
 		case <-returned: // no sidecar leads
 		case <-time.After(answerLimit):

@@ -35,9 +35,10 @@ const (
 	queueCritical = "demo.critical"
 	queueDefault  = "demo.default"
 	queueLow      = "demo.low"
+	queueExports  = "demo.exports" // governed, so no client binds it
 )
 
-var queues = []string{queueCritical, queueDefault, queueLow}
+var queues = []string{queueCritical, queueDefault, queueLow, queueExports}
 
 // events is the exchange to which delayed messages go, and the queue in which they end.
 const events = "demo.events"
@@ -108,6 +109,9 @@ func declare(conn *amqp.Connection) error {
 	for _, name := range queues {
 		if _, err := ch.QueueDeclare("queue."+name, true, false, false, false, amqp.Table{"x-max-priority": 10}); err != nil {
 			return fmt.Errorf("declare queue.%s: %w", name, err)
+		}
+		if name == queueExports {
+			continue
 		}
 		if err := ch.QueueBind("queue."+name, name, exchange, false, nil); err != nil {
 			return fmt.Errorf("bind queue.%s: %w", name, err)

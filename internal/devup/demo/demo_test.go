@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
+	"github.com/tidwall/gjson"
 
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 	"github.com/millrace-jobs/millrace/wire"
@@ -114,6 +115,55 @@ func TestDemoDefinesJobsAndLimits(t *testing.T) {
 	for _, class := range def.Classes {
 		require.Contains(t, known, class)
 	}
+	governs, err := cmd.Definitions.GovernedQueues()
+	require.NoError(t, err)
+	require.Len(t, governs, 1)
+	require.Equal(t, queueExports, governs[0].Name)
+}
+
+// Exports are plain jobs for a governed queue, which the demo never binds.
+func TestDemoLeavesBindingOfGovernedQueueAlone(t *testing.T) {
+	v := brokertest.New(t)
+	conn := v.Dial(t)
+	require.NoError(t, declare(conn))
+	p, err := newPublisher(conn)
+	require.NoError(t, err)
+	export := func() error { return p.next(t.Context(), firstExport) }
+	require.NoError(t, export())
+	require.Zero(t, v.QueueLength(t, "queue."+queueExports), "it is not bound")
+	require.NoError(t, v.Channel(t).QueueBind("queue."+queueExports, queueExports, exchange, false, nil))
+	require.NoError(t, export())
+	d, ok := v.Get(t, "queue."+queueExports)
+	require.True(t, ok)
+	job, err := wire.ParseJob(d.Body)
+	require.NoError(t, err)
+	require.Equal(t, []string{exportOrders, queueExports}, []string{job.Class, job.Queue})
+	require.False(t, job.Gated)
+}
+
+// Several jobs of a shop come within the time for which one of them has the key.
+func TestDemoEnqueuesUniqueJobs(t *testing.T) {
+	v := brokertest.New(t)
+	conn := v.Dial(t)
+	require.NoError(t, declare(conn))
+	p, err := newPublisher(conn)
+	require.NoError(t, err)
+	for n := range int64(9 * everyUnique) {
+		if rest := n % everyUnique; rest == 9 || rest == everyUnique-1 {
+			require.NoError(t, p.next(t.Context(), n))
+		}
+	}
+	perKey := map[string]int{}
+	for _, r := range v.ReadStream(t, gatedJobs) {
+		entry, err := wire.ParseEntry(gatedJobs, 0, r.Body)
+		require.NoError(t, err)
+		require.NotNil(t, entry.Job.Unique, "%s", r.Body)
+		perKey[entry.Job.Class+" "+gjson.GetBytes(r.Body, "args.0").String()]++
+	}
+	require.Len(t, perKey, 6, "two classes of three shops")
+	for key, n := range perKey {
+		require.Equal(t, 3, n, key)
+	}
 }
 
 // The worker says that a job has ended which holds a slot, and the producer enqueues such jobs.
@@ -121,13 +171,21 @@ func TestDemoRunsLimitedJobs(t *testing.T) {
 	v := brokertest.New(t)
 	d := &Demo{AMQPURL: v.AMQPURL(), Rate: 200}
 	run(t, d)
-	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, gatedJobs)) >= uploaded }, "a shop uploads its orders")
-	gated, err := wire.ParseEntry(gatedJobs, 0, v.ReadStream(t, gatedJobs)[0].Body)
+	var upload []byte
+	brokertest.Eventually(t, func() bool {
+		for _, r := range v.ReadStream(t, gatedJobs) {
+			if gjson.GetBytes(r.Body, "class").String() == importOrders {
+				upload = r.Body
+			}
+		}
+		return upload != nil
+	}, "a shop uploads its orders")
+	gated, err := wire.ParseEntry(gatedJobs, 0, upload)
 	require.NoError(t, err)
 	require.True(t, gated.Job.Gated)
-	require.Equal(t, "shop-1", gated.Job.LimitKey)
+	require.Regexp(t, `^shop-[123]$`, gated.Job.LimitKey)
 	slot := wire.Slot{Stream: wire.Gated, Offset: 0, Epoch: 1, Seq: 1, JIDTag: gated.JID}.String()
-	v.Publish(t, exchange, queueDefault, amqp.Publishing{Body: v.ReadStream(t, gatedJobs)[0].Body, Headers: amqp.Table{"millrace-slot": slot}})
+	v.Publish(t, exchange, queueDefault, amqp.Publishing{Body: upload, Headers: amqp.Table{"millrace-slot": slot}})
 	brokertest.Eventually(t, func() bool { return len(v.ReadStream(t, jobEnds)) > 0 }, "the end is reported")
 	end, _, err := wire.ParseEnd(v.ReadStream(t, jobEnds)[0].Body)
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -19,6 +20,9 @@ const (
 	cleanUp      = "CleanUp"       // periodic, and always works
 	dailyReport  = "DailyReport"   // the same
 	importOrders = "ImportOrders"  // limited: one at a time for each shop
+	exportOrders = "ExportOrders"  // for the governed queue
+	reindex      = "Reindex"       // unique: the newest one of a shop runs, a while later
+	warmCache    = "WarmCache"     // unique: at most one of a shop in a while
 	everyDoomed  = 6000            // one in so many jobs is such a one, five minutes apart at the default rate
 	firstDoomed  = 60              // so that the first comes soon
 	atMostAhead  = 8 * time.Second // how far ahead reminders are scheduled
@@ -28,10 +32,14 @@ const (
 
 	everyUpload = 200 // after so many jobs, a shop uploads its orders: ten seconds at the default rate
 	uploaded    = 6   // jobs of an upload
+
+	firstExport, lastExport = 20, 40 // of so many jobs, those in between are exports
+
+	everyUnique = 20 // one in so many is such a job, one a second at the default rate
 )
 
 // known are the classes that the worker runs.
-var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers, cleanUp, dailyReport, importOrders}
+var known = []string{sendEmail, resizeImage, chargeCard, sendReminder, importUsers, cleanUp, dailyReport, importOrders, exportOrders, reindex, warmCache}
 
 // produce enqueues jobs at a steady rate until ctx ends.
 func (d *Demo) produce(ctx context.Context, conn *amqp.Connection) error {
@@ -62,12 +70,23 @@ func (p publisher) next(ctx context.Context, n int64) error {
 	case n%everyDelayed == everyDelayed-1:
 		return p.toStream(ctx, scheduledJobs, scheduled(newMessage("cart.abandoned", fmt.Sprintf(`{"cart":%d}`, n)), time.Now().Add(messageAhead)))
 	case n%everyUpload >= everyUpload/2 && n%everyUpload < everyUpload/2+uploaded:
-		return p.toStream(ctx, gatedJobs, limited(newJob(importOrders, queueDefault, 5, n), fmt.Sprintf("shop-%d", n/everyUpload%3+1)))
+		return p.toStream(ctx, gatedJobs, limited(newJob(importOrders, queueDefault, 5, n), shop(n/everyUpload)))
 	case n%10 == 3:
 		ahead := time.Second + rand.N(atMostAhead-time.Second)
 		return p.toStream(ctx, scheduledJobs, scheduled(newJob(sendReminder, queueDefault, 5, n), time.Now().Add(ahead)))
 	case n%10 == 7:
 		return p.toQueue(ctx, queueCritical, newJob(chargeCard, queueCritical, 5, n, "EUR 4.99"))
+	case n%everyUnique == 9:
+		return p.toStream(ctx, gatedJobs, unique(newJob(reindex, queueLow, 5, shop(n/everyUnique), n),
+			map[string]any{"by": []string{"class", "args.0"}, "on": "replace", "wait": 5, "max": 15}))
+	case n%everyUnique == everyUnique-1:
+		return p.toStream(ctx, gatedJobs, unique(newJob(warmCache, queueLow, 5, shop(n/everyUnique)), map[string]any{"for": 20}))
+	case n%everyUpload >= firstExport && n%everyUpload < lastExport:
+		err := p.toQueue(ctx, queueExports, newJob(exportOrders, queueExports, 5, shop(min(n%4, 1)), n))
+		if errors.Is(err, errRefused) { // the queue is full
+			return nil
+		}
+		return err
 	case n%4 == 2:
 		return p.toQueue(ctx, queueLow, newJob(resizeImage, queueLow, 5, fmt.Sprintf("image-%d.png", n)))
 	default:
@@ -85,6 +104,15 @@ func newJob(class, queue string, retry int, args ...any) map[string]any {
 		"retry_count": 0,
 		"enqueued_at": seconds(time.Now()),
 	}
+}
+
+// shop returns the name of one of the three shops.
+func shop(n int64) string { return fmt.Sprintf("shop-%d", n%3+1) }
+
+// unique returns a job that is unique.
+func unique(job, how map[string]any) map[string]any {
+	job["gate"] = map[string]any{"unique": how}
+	return job
 }
 
 // limited returns a job that limits count, under a key.

@@ -27,6 +27,8 @@ var streams = []string{scheduledJobs, retries, deadJobs, heartbeats, jobMetrics,
 
 const confirmTimeout = 10 * time.Second
 
+var errRefused = errors.New("refused by the broker")
+
 // publisher is a channel in confirm mode.
 type publisher struct{ ch *amqp.Channel }
 
@@ -68,7 +70,7 @@ func (p publisher) publish(ctx context.Context, exchange, key string, body map[s
 	case err != nil:
 		return fmt.Errorf("publish to %s: %w", key, err)
 	case !acked:
-		return fmt.Errorf("publish to %s: %w", key, errors.New("refused by the broker"))
+		return fmt.Errorf("publish to %s: %w", key, errRefused)
 	}
 	return nil
 }

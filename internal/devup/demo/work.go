@@ -36,7 +36,7 @@ func (d *Demo) lane(ctx context.Context, conn *amqp.Connection) error {
 	if err := p.ch.Qos(1, 0, false); err != nil {
 		return err
 	}
-	var from [3]<-chan amqp.Delivery
+	var from [4]<-chan amqp.Delivery
 	for i, queue := range queues {
 		if from[i], err = p.ch.Consume("queue."+queue, "", false, false, false, false, nil); err != nil {
 			return fmt.Errorf("consume queue.%s: %w", queue, err)
@@ -51,6 +51,7 @@ func (d *Demo) lane(ctx context.Context, conn *amqp.Connection) error {
 		case delivery, open = <-from[0]:
 		case delivery, open = <-from[1]:
 		case delivery, open = <-from[2]:
+		case delivery, open = <-from[3]:
 		}
 		if !open {
 			return errors.New("consumer ended")
@@ -113,7 +114,7 @@ func readJob(body []byte) (map[string]any, error) {
 	return job, err
 }
 
-// importTakes is how long an import takes, so that the others of its upload wait.
+// importTakes is how long an import or an export takes, so that others wait.
 const importTakes = time.Second
 
 // perform is the work itself. It fails at a class that the worker does not know, as every client
@@ -125,7 +126,7 @@ func perform(ctx context.Context, job map[string]any) error {
 	}
 	_ = pause.For(ctx, 5*time.Millisecond+rand.N(40*time.Millisecond))
 	switch class {
-	case importOrders:
+	case importOrders, exportOrders:
 		_ = pause.For(ctx, importTakes)
 	case importUsers:
 		return fail{"FileNotFound", "no such file"}
