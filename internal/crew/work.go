@@ -21,6 +21,7 @@ type Work struct {
 
 	running   map[string]attempt // by worker
 	owner     map[string]string  // the worker in which an attempt began last
+	repeated  map[string]bool    // attempts that began again
 	ended     map[string]bool    // attempts
 	confirmed map[string]bool    // attempts whose end the broker has confirmed
 	failed    map[string]bool    // attempts
@@ -46,7 +47,7 @@ type line struct {
 
 // ReadWork reads the lines of workers, those of all at once in the order of time.
 func ReadWork(path string) (*Work, error) {
-	w := &Work{running: map[string]attempt{}, owner: map[string]string{}, ended: map[string]bool{}, confirmed: map[string]bool{}, failed: map[string]bool{},
+	w := &Work{running: map[string]attempt{}, owner: map[string]string{}, repeated: map[string]bool{}, ended: map[string]bool{}, confirmed: map[string]bool{}, failed: map[string]bool{},
 		spans: map[string]map[string]*span{}}
 	read, err := readLines(path)
 	if err != nil {
@@ -109,13 +110,17 @@ func (w *Work) take(l line) {
 	}
 }
 
+// begins takes in that a job begins. A worker may die between the retry of its job and the report of
+// the end. Then the job runs again, and if it fails again it has two retries.
 func (w *Work) begins(l line) {
-	if w.confirmed[l.name] {
+	twoRetries := w.repeated[before(l.name)]
+	if w.confirmed[l.name] && !twoRetries {
 		w.Again = append(w.Again, l.name)
 	}
 	if w.owner[l.name] != "" {
 		w.Repeats++
-		if l.how == "first" {
+		w.repeated[l.name] = true
+		if l.how == "first" && !twoRetries {
 			w.Twice = append(w.Twice, l.name)
 		}
 	}
@@ -135,6 +140,14 @@ func (w *Work) begins(l line) {
 		}
 	}
 	w.Most = max(w.Most, n)
+}
+
+// before returns the attempt before this one. A first attempt has none.
+func before(name string) string {
+	if jid, isRetry := strings.CutSuffix(name, "/1"); isRetry {
+		return jid + "/0"
+	}
+	return ""
 }
 
 func (w *Work) span(a attempt) *span {

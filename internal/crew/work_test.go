@@ -68,6 +68,15 @@ func TestRetriesAreNotDone(t *testing.T) {
 	require.Empty(t, work(t, append(failed, "begins w1 a/1 k first", "ends w1 a/1 k", "confirmed w1 a/1 k")...).Missing([]string{"a"}))
 }
 
+func TestJobThatRanTwiceMayHaveTwoRetries(t *testing.T) {
+	retries := []string{"begins w2 a/1 k first", "ends w2 a/1 k", "confirmed w2 a/1 k", "begins w2 a/1 k first"}
+	died := work(t, append([]string{"begins w1 a/0 k first", "ends w1 a/0 k", "lost w1 - -", "begins w2 a/0 k again", "failed w2 a/0 k"}, retries...)...)
+	require.Empty(t, append(died.Again, died.Twice...))
+	lived := work(t, append([]string{"begins w1 a/0 k first", "failed w1 a/0 k"}, retries...)...)
+	require.Equal(t, []string{"a/1"}, lived.Again)
+	require.Equal(t, []string{"a/1"}, lived.Twice)
+}
+
 func TestJobsOfAKeyThatOverlap(t *testing.T) {
 	a := []string{"begins w1 a/0 k first", "ends w1 a/0 k"}
 	require.Empty(t, work(t, append(a, "begins w2 b/0 k first")...).Overlaps())
