@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/brokertest"
 )
 
-// A file of a deploy, and an export of what operators have set, make a new installation like the old.
+// A file of a deploy, and an export of what operators have set, make a new installation like the
+// old one.
 func TestDefinitionsMoveToAnotherBroker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

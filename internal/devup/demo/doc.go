@@ -3,13 +3,14 @@
 // in any language with an AMQP client.
 //
 // The worker consumes queue.demo.critical, queue.demo.default, queue.demo.low and
-// queue.demo.exports, and acknowledges each job that it has done. It publishes a failed job to the stream retries, and a job without
-// attempts left to dead_jobs. It sends a heartbeat every ten seconds, a last one when it stops, and
-// a record of each job to job_metrics. It runs the classes that the producer enqueues, and fails at
-// any other. The producer enqueues jobs, schedules some, makes some that fail, and delays messages
-// for the exchange demo.events. Now and then a shop uploads its orders: jobs of which a limit lets
-// one run at a time. Exports are plain jobs of a governed queue, in which shops take turns. Of two
-// classes, jobs are unique: of Reindex the newest one of a shop runs, of WarmCache the first one.
+// queue.demo.exports, and acknowledges each job that it has done. It publishes a failed job to
+// the stream retries, and a job without attempts left to dead_jobs. It sends a heartbeat every
+// ten seconds, a last one when it stops, and a record of each job to job_metrics. It runs the
+// classes that the producer enqueues, and fails at any other. The producer enqueues jobs,
+// schedules some, makes some that fail, and delays messages for the exchange demo.events. Now
+// and then a shop uploads its orders: jobs of which a limit lets one run at a time. Exports are
+// plain jobs of a governed queue, in which shops take turns. Of two classes, jobs are unique: of
+// Reindex the newest one of a shop runs, of WarmCache the first one.
 //
 // # Promises
 //
