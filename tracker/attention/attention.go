@@ -338,6 +338,31 @@ func (f *Facts) limits(add adder) {
 	}
 }
 
+// governed adds the governed queues that something is wrong with.
+func (f *Facts) governed(add adder) {
+	for _, q := range f.Governed {
+		switch long := q.For > maxDraining; {
+		case q.State == wire.QueueFull:
+			add(Full, warning, q.Queue, q.For.Seconds(), "as many jobs wait as its max_waiting allows: for %s, more have been refused", span(q.For))
+		case q.State == wire.QueueSuspended:
+			add(Suspended, warning, q.Queue, q.For.Seconds(), "as many jobs wait as its max_waiting allows, but more are taken: the node of the queue jobs.full is away")
+		case q.State == wire.QueueBypassed:
+			add(Bypassed, warning, q.Queue, 1, "a client had bound the governed queue to jobs.direct: jobs came to it without limits; workers need not bind a queue")
+		case q.State == wire.QueueDraining && long:
+			add(Draining, warning, q.Queue, q.For.Seconds(), "no job has been delivered for %s: jobs from before the queue was governed are still in it", span(q.For))
+		case (q.State == wire.QueueSwitching || q.State == wire.QueueLeaving) && long:
+			add(Draining, warning, q.Queue, q.For.Seconds(), "the queue has been switching for %s: the log of the leader says why", span(q.For))
+		}
+	}
+}
+
+// unique adds the unique jobs about which no leader decides.
+func (f *Facts) unique(add adder) {
+	if u := f.Unique; u.Undecided > 0 && u.For > maxUndecided {
+		add(Undecided, critical, "", u.For.Seconds(), "for %s, no leader has decided which unique jobs have their keys: %s", span(u.For), waitingJobs(u.Undecided))
+	}
+}
+
 // consumed says whether workers consume a queue, as far as the broker says it.
 func (f *Facts) consumed(queue string) string {
 	for i := range f.Queues {
