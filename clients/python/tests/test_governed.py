@@ -57,7 +57,8 @@ class Defining(unittest.TestCase):
             "name": "imports", "key": "args.0.customer_id", "max_waiting": 100_000, "weights": {"customer-42": 3}, "ahead": 20,
             "paused": True,
         }  # fmt: skip
-        self.assertEqual({"source": "billing", "queues": [imports, {"name": "mails"}]}, self.defined([IMPORTS, GovernedQueue(name="mails")]))
+        defined = self.defined([IMPORTS, GovernedQueue(name="mails")])
+        self.assertEqual({"source": "billing", "queues": [imports, {"name": "mails"}]}, defined)
         self.assertEqual({"source": "billing", "queues": [], "limits": []}, self.defined([], limits=[]))
 
     def test_the_fakes_keep_queues(self) -> None:

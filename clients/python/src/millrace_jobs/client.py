@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, TypeVar, Unpack
 
 from ._define import Defined, defined, defining
+from ._governed import GovernedQueue
 from ._handler import check_callable, check_sync
 from ._hosts import DEFAULT_URL
-from ._governed import GovernedQueue
 from ._limit import Limit
 from ._line import Lines
 from ._login import Credentials

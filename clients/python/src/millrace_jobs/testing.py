@@ -32,9 +32,9 @@ from ._async import Loop
 from ._attempt import attempt as run_attempt
 from ._attempt import limit_of
 from ._define import Defined, defining
+from ._governed import GovernedQueue
 from ._handler import chain
 from ._keys import Keys
-from ._governed import GovernedQueue
 from ._limit import Limit
 from ._newjob import NewJob, Options, seconds
 from ._outcome import FAILED, Outcome, expire
