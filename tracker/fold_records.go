@@ -250,6 +250,10 @@ func (t *journalFold) foldLowWater(r record) error {
 	if err := t.lowWater.dropAged(r.tx); err != nil {
 		return err
 	}
+	// A view that begins to read here does not know the periods that are over.
+	if err := t.decisions.keys.expire(r.tx, r.j.At); err != nil {
+		return err
+	}
 	return t.lowWater.move(r.tx, r.j.LowWater)
 }
 
