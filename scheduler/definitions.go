@@ -164,36 +164,49 @@ func (c *defining) forgetOthers(kind *definedKind, wanted []wire.NamedLayer) {
 }
 
 // pausing returns the change of the operator's layer that pauses or resumes what is defined, nil if
-// it is so already.
+// it is so already. A resume leaves no layer that says nothing: it would keep what is defined when
+// its other layers are forgotten.
 func pausing(kind *definedKind, name string, layers map[string]wire.DefinedLayer, pauses bool) (*wire.Defined, error) {
-	is := false
+	is, others := false, false // paused, and paused by the layers of others
+	members := map[string]json.RawMessage{}
 	for _, layer := range wire.Layers {
-		var members struct {
-			Paused *bool `json:"paused"`
-		}
 		l, has := layers[layer]
 		if !has {
 			continue
 		}
-		if err := json.Unmarshal(l.Value, &members); err != nil {
+		said, one := map[string]json.RawMessage{}, (*bool)(nil)
+		if err := json.Unmarshal(l.Value, &said); err != nil {
 			return nil, err
 		}
-		if members.Paused != nil {
-			is = *members.Paused
+		if raw, has := said["paused"]; has {
+			if err := json.Unmarshal(raw, &one); err != nil {
+				return nil, err
+			}
+		}
+		if one != nil {
+			is = *one
+		}
+		if layer == wire.LayerOperator {
+			members = said
+		} else {
+			others = is
 		}
 	}
 	if is == pauses {
 		return nil, nil
 	}
-	members := map[string]json.RawMessage{}
-	if l, has := layers[wire.LayerOperator]; has {
-		if err := json.Unmarshal(l.Value, &members); err != nil {
-			return nil, err
-		}
-	}
 	change := &wire.Defined{Kind: kind.kind, Name: name, Layer: wire.LayerOperator, Op: "paused"}
-	if members["paused"] = json.RawMessage("true"); !pauses {
+	switch {
+	case pauses:
+		members["paused"] = json.RawMessage("true")
+	case others:
 		members["paused"], change.Op = json.RawMessage("false"), "resumed"
+	default:
+		delete(members, "paused")
+		change.Op = "resumed"
+	}
+	if len(members) == 0 && len(layers) > 1 {
+		return change, nil // the layer is removed
 	}
 	var err error
 	change.Value, err = json.Marshal(members)

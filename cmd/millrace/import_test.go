@@ -118,15 +118,15 @@ func TestKilledImportEntersEachJobOnce(t *testing.T) {
 	file, resume := jobsFile(t, lines), filepath.Join(dir, "resume")
 	args := []string{"import", file, "--name", "killed", "--rate", "1500", "--amqp-url", v.AMQPURL(), s.flags[0], s.flags[1]}
 	midway := 0
-	for n := range kills {
+	for n := 0; n < kills || midway == 0 && n < 10*kills; n++ {
 		run := args
 		if n > 0 {
 			run = append(slices.Clone(args), "--resume", resume)
 		}
 		cmd := clitest.Process(t, run...)
 		require.NoError(t, cmd.Start())
-		time.Sleep(200*time.Millisecond + rand.N(1200*time.Millisecond))
-		_ = cmd.Process.Kill() // it may have ended
+		time.Sleep(time.Duration(200+50*n)*time.Millisecond + rand.N(1200*time.Millisecond)) // a slow machine needs longer to begin
+		_ = cmd.Process.Kill()                                                               // it may have ended
 		_ = cmd.Wait()
 		if at := entered(t, resume); at > 0 && at < lines {
 			midway++
