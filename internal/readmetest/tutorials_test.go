@@ -35,6 +35,7 @@ func TestTutorials(t *testing.T) {
 		{"docs/tutorials/periodic.md", "periodic", func(*testing.T, *reader) {}},
 		{"docs/tutorials/rate-limit.md", "rate-limit", func(*testing.T, *reader) {}},
 		{"docs/tutorials/one-per-customer.md", "one-per-customer", func(*testing.T, *reader) {}},
+		{"docs/tutorials/no-duplicates.md", "no-duplicates", func(*testing.T, *reader) {}},
 	} {
 		t.Run(page.name, func(t *testing.T) { // one after another: they have the same queue
 			r := &reader{network: network, project: filepath.Join(desk, page.name)}
