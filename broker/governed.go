@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -67,8 +68,8 @@ func (q Queues) Undirect(ctx context.Context, name, destination string) error {
 
 // HasAlternate reports whether a message to jobs.direct for which nothing is bound is kept. It
 // sends one that looks like a job for a queue that does not exist.
-func (p *Publisher) HasAlternate(ctx context.Context, queue string) (bool, error) {
-	err := p.SendMandatory(ctx, wire.DirectProbe(queue))
+func (p *Publisher) HasAlternate(ctx context.Context) (bool, error) {
+	err := p.SendMandatory(ctx, wire.DirectProbe("millrace.probe."+rand.Text()))
 	if IsUnroutable(err) {
 		return false, nil
 	}

@@ -18,13 +18,13 @@ func governedVhost(t *testing.T) (*brokertest.Vhost, *broker.Conn) {
 	v := brokertest.New(t)
 	conn := dial(t, v.AMQPURL())
 	makeAll(t, v.AMQPURL(), conn)
-	has, err := publisher(t, conn).HasAlternate(soon(t), "x")
+	has, err := publisher(t, conn).HasAlternate(soon(t))
 	require.NoError(t, err)
 	require.False(t, has, "no policy is set yet")
 	_, err = management(t, v).Policies(soon(t))
 	require.NoError(t, err)
 	brokertest.Eventually(t, func() bool {
-		has, err := publisher(t, conn).HasAlternate(soon(t), "x")
+		has, err := publisher(t, conn).HasAlternate(soon(t))
 		return err == nil && has
 	}, "the policy is in effect")
 	return v, conn

@@ -227,7 +227,7 @@ func (g *governor) hasAlternate(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = pub.Close() }()
-	has, err := pub.HasAlternate(ctx, "millrace.probe."+random())
+	has, err := pub.HasAlternate(ctx)
 	if err == nil && !has {
 		err = errNoAlternate
 	}

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,7 +43,7 @@ func (e *examination) alternate(ctx context.Context) {
 	var has bool
 	pub, err := e.conn.Publisher(ctx)
 	if err == nil {
-		has, err = pub.HasAlternate(ctx, "millrace.probe."+rand.Text())
+		has, err = pub.HasAlternate(ctx)
 		_ = pub.Close()
 	}
 	switch {
