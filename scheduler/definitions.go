@@ -2,10 +2,12 @@ package scheduler
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/millrace-jobs/millrace/scheduler/periodic"
 	"github.com/millrace-jobs/millrace/tracker"
@@ -167,48 +169,43 @@ func (c *defining) forgetOthers(kind *definedKind, wanted []wire.NamedLayer) {
 // it is so already. A resume leaves no layer that says nothing: it would keep what is defined when
 // its other layers are forgotten.
 func pausing(kind *definedKind, name string, layers map[string]wire.DefinedLayer, pauses bool) (*wire.Defined, error) {
-	is, others := false, false // paused, and paused by the layers of others
+	is, err := paused(layers)
+	if err != nil || is == pauses {
+		return nil, err
+	}
+	others := maps.Clone(layers)
+	delete(others, wire.LayerOperator)
+	byOthers, err := paused(others)
+	if err != nil {
+		return nil, err
+	}
 	members := map[string]json.RawMessage{}
-	for _, layer := range wire.Layers {
-		l, has := layers[layer]
-		if !has {
-			continue
-		}
-		said, one := map[string]json.RawMessage{}, (*bool)(nil)
-		if err := json.Unmarshal(l.Value, &said); err != nil {
+	if l, has := layers[wire.LayerOperator]; has {
+		if err := json.Unmarshal(l.Value, &members); err != nil {
 			return nil, err
 		}
-		if raw, has := said["paused"]; has {
-			if err := json.Unmarshal(raw, &one); err != nil {
-				return nil, err
-			}
-		}
-		if one != nil {
-			is = *one
-		}
-		if layer == wire.LayerOperator {
-			members = said
-		} else {
-			others = is
-		}
-	}
-	if is == pauses {
-		return nil, nil
 	}
 	change := &wire.Defined{Kind: kind.kind, Name: name, Layer: wire.LayerOperator, Op: "paused"}
-	switch {
-	case pauses:
-		members["paused"] = json.RawMessage("true")
-	case others:
-		members["paused"], change.Op = json.RawMessage("false"), "resumed"
-	default:
-		delete(members, "paused")
+	if !pauses {
 		change.Op = "resumed"
 	}
-	if len(members) == 0 && len(layers) > 1 {
+	if delete(members, "paused"); pauses || byOthers {
+		members["paused"] = json.RawMessage(strconv.FormatBool(pauses))
+	}
+	if len(members) == 0 && len(others) > 0 {
 		return change, nil // the layer is removed
 	}
-	var err error
 	change.Value, err = json.Marshal(members)
 	return change, err
+}
+
+// paused returns what the strongest layer says that says whether it is paused.
+func paused(layers map[string]wire.DefinedLayer) (is bool, err error) {
+	for _, layer := range wire.Layers {
+		said := struct{ Paused *bool }{&is}
+		if l, has := layers[layer]; has {
+			err = cmp.Or(err, json.Unmarshal(l.Value, &said))
+		}
+	}
+	return is, err
 }
