@@ -3,7 +3,6 @@ package scheduler_test
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -84,6 +83,12 @@ func TestBindingOfOlderLeaderIsRemoved(t *testing.T) {
 	s.awaitDirect(t, v, "mails")
 }
 
+// hasPolicy reports whether a policy of this name is set.
+func hasPolicy(t *testing.T, v *brokertest.Vhost, name string) bool {
+	t.Helper()
+	return v.Try(t.Context(), http.MethodGet, "/api/policies/"+v.Name+"/"+name, nil, nil) == nil
+}
+
 // The policy of an operator applies to all exchanges, and takes no job away. If it has a higher
 // priority, jobs.gated is bound, and the queue works on.
 func TestGovernedQueueKeepsJobsDespiteOperatorsPolicy(t *testing.T) {
@@ -105,13 +110,6 @@ func TestGovernedQueueKeepsJobsDespiteOperatorsPolicy(t *testing.T) {
 		require.NoError(t, v.Try(t.Context(), http.MethodDelete, "/api/policies/"+v.Name+"/"+name, nil, nil))
 	}
 	waiting := func() int { return int(s.entries.InQueue(wire.Gated, "mails")) }
-	isSet := func(names ...string) {
-		brokertest.Eventually(t, func() bool {
-			return !slices.ContainsFunc(names, func(name string) bool {
-				return v.Try(t.Context(), http.MethodGet, "/api/policies/"+v.Name+"/"+name, nil, nil) != nil
-			})
-		}, "the leader sets the policies again")
-	}
 	publish()
 	put("theirs", 0)
 	for range 20 {
@@ -120,14 +118,14 @@ func TestGovernedQueueKeepsJobsDespiteOperatorsPolicy(t *testing.T) {
 	require.Empty(t, directTo(t, v, "mails"), "the policy with the higher priority applies")
 	drop("millrace-governed") // jobs.gated is bound, and the policy set again
 	drop("theirs")
-	isSet("millrace-governed")
+	brokertest.Eventually(t, func() bool { return hasPolicy(t, v, "millrace-governed") }, "the policy is set again")
 	s.awaitDirect(t, v, "mails")
 	brokertest.Eventually(t, func() bool { publish(); return waiting() > 25 }, "jobs are taken")
 	drop("millrace-direct")
 	for range 20 {
 		publish()
 	}
-	isSet("millrace-governed", "millrace-direct")
+	brokertest.Eventually(t, func() bool { return hasPolicy(t, v, "millrace-governed") && hasPolicy(t, v, "millrace-direct") }, "the policies are set again")
 	s.awaitDirect(t, v, "mails")
 	brokertest.Eventually(t, func() bool { return waiting() == sent }, "no job is lost")
 }
@@ -163,12 +161,9 @@ func TestPolicyOfGovernedQueuesGoesWithThem(t *testing.T) {
 	s := start(t, v, options{identity: "a"}).leads(t)
 	ensure(t, v, "mails")
 	s.governsFree(t, v, `{"name":"mails"}`)
-	there := func() bool {
-		return v.Try(t.Context(), http.MethodGet, "/api/policies/"+v.Name+"/millrace-governed", nil, nil) == nil
-	}
-	require.True(t, there())
+	require.True(t, hasPolicy(t, v, "millrace-governed"))
 	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{Command: wire.CommandForget, Governed: "mails"}).Status)
-	brokertest.Eventually(t, func() bool { return !there() }, "it is removed")
+	brokertest.Eventually(t, func() bool { return !hasPolicy(t, v, "millrace-governed") }, "it is removed")
 	s.awaitDirect(t, v, "mails", "queue.mails")
 }
 

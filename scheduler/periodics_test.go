@@ -256,19 +256,7 @@ func TestPeriodicJobsAreCarriedOver(t *testing.T) {
 		sc.ask(s, wire.Command{Command: wire.CommandDefine, Definitions: &wire.Definitions{Source: fmt.Sprint(i),
 			PeriodicJobs: []json.RawMessage{json.RawMessage(fmt.Sprintf(`{"name":"job-%03d","cron":"0 3 * * *","job":{"class":"C"}}`, i))}}})
 	}
-	carry := func() {
-		require.NoError(t, s.core.beginCarry(0))
-		for s.core.carry.run != nil {
-			sc.rounds(s, 1, nil)
-		}
-		sc.rounds(s, 3, nil)
-		stream := sc.broker.streams[wire.Journal]
-		needs := int(s.entries.State().Needs)
-		stream.records, stream.base = stream.records[needs-stream.base:], needs
-	}
-	carry()
-	fresh := sc.sidecar("fresh")
-	require.NoError(t, fresh.readAll())
+	fresh := sc.carriesOver(s, "fresh")
 	require.Equal(t, s.entries.Periodics.PeriodicJobs(), fresh.entries.Periodics.PeriodicJobs())
 	require.Len(t, fresh.entries.Periodics.PeriodicJobs(), maxPiece+3)
 }

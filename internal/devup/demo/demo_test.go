@@ -39,6 +39,17 @@ func run(t *testing.T, d *Demo) (end func()) {
 	return end
 }
 
+// producing returns a publisher of the demo, whose queues and streams are there.
+func producing(t *testing.T) (*brokertest.Vhost, publisher) {
+	t.Helper()
+	v := brokertest.New(t)
+	conn := v.Dial(t)
+	require.NoError(t, declare(conn))
+	p, err := newPublisher(conn)
+	require.NoError(t, err)
+	return v, p
+}
+
 // records reads a stream's records, which Millrace must all accept.
 func records(t *testing.T, v *brokertest.Vhost, stream string, check func(body []byte) error) int {
 	t.Helper()
@@ -123,11 +134,7 @@ func TestDemoDefinesJobsAndLimits(t *testing.T) {
 
 // Exports are plain jobs for a governed queue, which the demo never binds.
 func TestDemoLeavesBindingOfGovernedQueueAlone(t *testing.T) {
-	v := brokertest.New(t)
-	conn := v.Dial(t)
-	require.NoError(t, declare(conn))
-	p, err := newPublisher(conn)
-	require.NoError(t, err)
+	v, p := producing(t)
 	export := func() error { return p.next(t.Context(), firstExport) }
 	require.NoError(t, export())
 	require.Zero(t, v.QueueLength(t, "queue."+queueExports), "it is not bound")
@@ -143,11 +150,7 @@ func TestDemoLeavesBindingOfGovernedQueueAlone(t *testing.T) {
 
 // Several jobs of a shop come within the time for which one of them has the key.
 func TestDemoEnqueuesUniqueJobs(t *testing.T) {
-	v := brokertest.New(t)
-	conn := v.Dial(t)
-	require.NoError(t, declare(conn))
-	p, err := newPublisher(conn)
-	require.NoError(t, err)
+	v, p := producing(t)
 	for n := range int64(9 * everyUnique) {
 		if rest := n % everyUnique; rest == 9 || rest == everyUnique-1 {
 			require.NoError(t, p.next(t.Context(), n))
@@ -225,11 +228,7 @@ func TestExhaustedIsBuriedAndInvalidIsRejected(t *testing.T) {
 }
 
 func TestEveryKindOfJobOccurs(t *testing.T) {
-	v := brokertest.New(t)
-	conn := v.Dial(t)
-	require.NoError(t, declare(conn))
-	p, err := newPublisher(conn)
-	require.NoError(t, err)
+	v, p := producing(t)
 	for n := range int64(firstDoomed + 1) {
 		require.NoError(t, p.next(t.Context(), n))
 	}
