@@ -44,9 +44,10 @@ func (s *shownUnique) FollowKeys(follow bool) {
 func (s *shownUnique) TakeFreed() (taken map[wire.UniqueID]bool) {
 	s.uniqueMu.Lock()
 	defer s.uniqueMu.Unlock()
-	if taken = s.freed; len(taken) > 0 {
-		s.freed = map[wire.UniqueID]bool{}
+	if len(s.freed) == 0 { // the view still writes to this map
+		return nil
 	}
+	taken, s.freed = s.freed, map[wire.UniqueID]bool{}
 	return taken
 }
 
