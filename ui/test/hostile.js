@@ -58,8 +58,11 @@ async function plant({ base, publish }) {
   { name: 'n'.repeat(64), every: 86_400 * 366, job: { class: long, queue: longQueue } }] });
   await http(`${base}/api/definitions`, 'POST', { source: 's'.repeat(255), limits: [{ name: 'l'.repeat(64), queues: [longQueue, hebrew], classes: kinds.map((k) => names[k]),
     per: ['queue', 'class', 'key'], concurrency: 1, rate: { jobs: 1_000_000, seconds: 2_678_400, burst: 999_999 } }] });
-  await http(`${base}/api/jobs`, 'POST', kinds.flatMap((kind) => [1, 2].map((n) => (
-    { jid: `hostile-limited-${kind}-${n}`, class: names[kind], queue: longQueue, gate: { key: names[kind].replace(/\p{Cc}/gu, '').slice(0, 60) } }))));
+  // The first of each holds a slot, and the second waits for it.
+  for (const n of [1, 2]) {
+    await http(`${base}/api/jobs`, 'POST', kinds.map((kind) => (
+      { jid: `hostile-limited-${kind}-${n}`, class: names[kind], queue: longQueue, gate: { key: names[kind].replace(/\p{Cc}/gu, '').slice(0, 60) } })));
+  }
   for (const kind of kinds) await http(`${base}/api/periodic-jobs/hostile-${kind}/skip`, 'POST', { reason: names[kind].slice(0, 400) });
   await http(`${base}/api/periodic-jobs/${'n'.repeat(64)}`, 'PUT', { cron: `${Array.from({ length: 60 }, (_, i) => i)} 3 * * *` });
   await http(`${base}/api/deploys`, 'POST', { label: 'v'.repeat(60), at: now() - 600 });
@@ -96,7 +99,7 @@ const paths = ['/dashboard', '/job-queues', '/job-queues/' + longQueue, '/job-qu
   '/jobs', '/jobs?state=finished', '/jobs?state=retries', '/jobs/hostile-long', '/jobs/hostile-again-arabic', '/jobs/hostile-emoji',
   '/jobs/hostile-later-wordy', '/jobs/hostile-message', '/jobs/hostile-again-message', '/jobs/hostile-markup', '/jobs/hostile-runs-long',
   '/periodic-jobs', '/periodic-jobs/hostile-long', '/periodic-jobs/hostile-arabic', '/periodic-jobs/hostile-turned', '/periodic-jobs/' + 'n'.repeat(64),
-  '/limits', '/limits/' + 'l'.repeat(64), '/jobs/hostile-limited-long-2', '/jobs/hostile-limited-arabic-2',
+  '/limits', '/limits/' + 'l'.repeat(64), '/jobs/hostile-limited-long-1', '/jobs/hostile-limited-long-2', '/jobs/hostile-limited-arabic-2',
   '/job-metrics', '/job-metrics?show=' + long, '/job-metrics/' + long, '/job-metrics/' + at(arabic), '/worker-processes', '/worker-processes/'
     + at(identity), '/operations', '/operations?tab=audit', '/rejected', '/live', '/health'];
 /** Dialogs with such names. @type {[string, (p: any) => any][]} */
