@@ -125,7 +125,6 @@ export function governed(world) {
     await me.dialog.find('textbox', /^Reason/).fill('a freeze');
     await me.dialog.find('button', 'Pause').click();
     await row.reads(/^turned paused/);
-    await me.tidy();
     await row.find('button', 'Resume: turned').click();
     await me.notes.reads(/turned: resumed/);
     await row.reads(/^turned governed/);

@@ -13,7 +13,7 @@ import { paged, PagerOf } from './paging.js';
 import { Answer, Card, CopyCurl, Empty, State, Title } from './states.js';
 import { ColumnChooser, sorted, Table } from './table.js';
 import { Time } from './time.js';
-import { failed, toast } from './toast.js';
+import { failed, overtaken, toast } from './toast.js';
 import { actions, common } from '../core/words.js';
 import { defined as words } from '../core/pagewords.js';
 
@@ -42,6 +42,17 @@ export async function send({ done }, url, how) {
   }
 }
 
+/**
+ * Says what was done, and offers to undo it. An earlier offer would now undo something else.
+ * @param {{kind: string, thing: any}} of
+ * @param {string} what
+ * @param {() => any} [undo]
+ */
+function did({ kind, thing: { name } }, what, undo) {
+  overtaken((of) => of.set === kind && of.name === name);
+  toast(words.changed(name, what), { undo, of: { set: kind, name } });
+}
+
 /** @param {{of: any}} p */
 export const DefinedState = ({ of }) => html`<span title=${of.problem}><${State} state=${of.state} /></span>`;
 
@@ -62,7 +73,7 @@ export async function pause(on, of, question) {
   const { kind } = of;
   const put = (/** @type {'pause'|'resume'} */ order, /** @type {string} */ reason) =>
     send(of, apiPath(kind, [name, order]), { method: 'PUT', body: reason ? { reason } : undefined });
-  if (await put(on ? 'pause' : 'resume', reason)) toast(words.changed(name, on ? words.paused : words.resumed), { undo: () => put(on ? 'resume' : 'pause', '') });
+  if (await put(on ? 'pause' : 'resume', reason)) did(of, on ? words.paused : words.resumed, () => put(on ? 'resume' : 'pause', ''));
 }
 
 /**
@@ -84,7 +95,7 @@ export async function remove({ kind, thing, done, texts = {}, layer, says }) {
   if (!yes) return;
   const undo = back ? () => send({ done }, apiPath(kind, name), { method: 'PUT', body: texts.operator }) : undefined;
   if (await send({ done }, apiPath(kind, name, { layer }), { method: 'DELETE', reason: yes.reason })) {
-    toast(words.changed(name, layer ? words.layerForgotten : says.done || actions.deleted), { undo });
+    did({ kind, thing }, layer ? words.layerForgotten : says.done || actions.deleted, undo);
   }
 }
 
@@ -205,7 +216,7 @@ export const setLayer = (kind, name, layer, keep) => (layer === '{}' && !keep ? 
  */
 export async function changeLayer({ kind, thing, done }, was, layer, keep) {
   if (!(layer === '{}' && !was)) await setLayer(kind, thing.name, layer, keep);
-  toast(words.changed(thing.name, actions.changed), { undo: () => setLayer(kind, thing.name, was || '{}', keep).then(done, done) });
+  did({ kind, thing }, actions.changed, () => setLayer(kind, thing.name, was || '{}', keep).then(done, done));
   done();
 }
 

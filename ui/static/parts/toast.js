@@ -8,8 +8,8 @@ import { Icon } from './icon.js';
 import { common, toast as words } from '../core/words.js';
 
 /**
- * @typedef {{bad?: boolean, undo?: () => any, of?: {set: string, jid: string}, to?: string,
- *   toText?: string}} More `of`: the entry that it concerns
+ * @typedef {{bad?: boolean, undo?: () => any, of?: Of, to?: string, toText?: string}} More
+ * @typedef {{set: string, jid?: string, name?: string}} Of the entry that it concerns, or the definition
  * @typedef {More & {id: number, text: string}} Toast
  */
 
@@ -47,8 +47,9 @@ export const leave = (go, ms) => { setTimeout(() => (document.querySelector('.to
 const drop = (id) => { toasts.value = toasts.value.filter((t) => t.id !== id); };
 
 /**
- * Withdraws offers to undo actions on entries, because another action changes these entries now.
- * @param {(of: {set: string, jid: string}) => boolean} these
+ * Withdraws offers to undo actions on entries or definitions, because another action changes these
+ * now.
+ * @param {(of: Of) => boolean} these
  */
 export const overtaken = (these) => { toasts.value = toasts.value.filter((t) => !t.undo || !t.of || !these(t.of)); };
 
