@@ -38,7 +38,7 @@ export function limits(world) {
     await me.go('Limits');
     await me.find('button', 'Define').click();
     await me.dialog.find('textbox', 'Name').fill('of.story');
-    await me.dialog.find('textbox', /^Queues/).fill('imports, exports');
+    await me.dialog.find('textbox', /^Queues/).fill('orders, refunds');
     await me.dialog.find('checkbox', 'key').check();
     await me.dialog.reads(/Enter what the limit allows to see what it holds back/);
     await me.dialog.find('textbox', 'Jobs at once').fill('none');
@@ -50,7 +50,7 @@ export function limits(world) {
     await me.dialog.find('textbox', 'in seconds').fill('60');
     await me.dialog.find('button', 'Define').click();
     await me.find('heading', /of\.story/, { level: 1 }).seen();
-    await me.find('region', 'Now').reads(/3 at once, 100 in 1 min per key Queues imports exports Slots in use 0/);
+    await me.find('region', 'Now').reads(/3 at once, 100 in 1 min per key Queues orders refunds Slots in use 0/);
     await me.find('region', 'By key').reads(/No limited jobs/);
 
     const concurrency = me.find('table', 'Definition').find('row', /^concurrency/);
@@ -59,7 +59,7 @@ export function limits(world) {
     await me.dialog.find('textbox', 'Jobs at once').fill('5');
     await me.dialog.find('button', 'Change').click();
     await concurrency.reads(/5$/);
-    assert.deepEqual((await shown(world, 'of.story')).definition.queues, ['imports', 'exports'], 'the rest of the layer stays');
+    assert.deepEqual((await shown(world, 'of.story')).definition.queues, ['orders', 'refunds'], 'the rest of the layer stays');
     await me.notes.find('button', 'Undo').click();
     await concurrency.reads(/3$/);
 

@@ -8,11 +8,12 @@ import { layout } from './layout.js';
 import { pages } from './pages.js';
 import { people } from './people.js';
 import { states } from './states.js';
-import { hang, tasks } from './tasks.js';
+import { hang, hanging, tasks } from './tasks.js';
 
 const world = shared(hang);
 
 people(world);
+hanging(world);
 pages(world);
 layout(world);
 inFirefox(world);

@@ -35,6 +35,8 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
   const job = (cls, queue, args, more = {}) => ({ jid: jid(), class: cls, queue, args, retry: 10, enqueued_at: now() - 3600 * random(), ...more });
 
   await metrics(publish, random, scale);
+  // They are in their queue before the jobs of a limit that go there too.
+  await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
   await periodic(base);
   await limits(base);
   await governed(base);
@@ -51,7 +53,6 @@ export async function seed({ base, management, vhost = '%2F' }, scale = 1) {
       properties: { content_type: 'application/json', message_id: `order-${7000 + i}`, headers: { customer: 4711 + i, shop: 'eu' } } }], ...(i === 5 ? { jid: 'order-unpaid-7005' } : {}) });
   }
   await http(`${base}/api/jobs`, 'POST', later);
-  await http(`${base}/api/jobs`, 'POST', Array.from({ length: 14 }, (_, i) => ({ class: classes.archive, queue: 'archive', args: [2020 + i % 5, i] })));
 
   const all = [];
   const lastAttempts = [];
@@ -122,8 +123,10 @@ async function limits(base) {
     { name: 'exports', queues: ['reports'], concurrency: 20, rate: { jobs: 500, seconds: 3600 } }] });
   await http(`${base}/api/limits/imports-each`, 'PUT', { concurrency: 2, overrides: { 'customer-7': { concurrency: 8 } } });
   await http(`${base}/api/limits/exports/pause`, 'PUT', { reason: 'the warehouse moves' });
-  await http(`${base}/api/jobs`, 'POST', ['customer-42', 'customer-42', 'customer-42', 'customer-7', 'customer-42', 'customer-42', 'customer-9'].map((key, i) => (
-    { jid: `import-${i + 1}`, class: 'ImportCustomer', queue: 'archive', args: [`${key}.csv`], gate: { key } })));
+  // One after the other: jobs of one request are published concurrently, and the first get the slots.
+  for (const [i, key] of ['customer-42', 'customer-42', 'customer-42', 'customer-7', 'customer-42', 'customer-42', 'customer-9'].entries()) {
+    await http(`${base}/api/jobs`, 'POST', { jid: `import-${i + 1}`, class: 'ImportCustomer', queue: 'archive', args: [`${key}.csv`], gate: { key } });
+  }
 }
 
 /** Governed queues of two layers, one of which is full. Both are paused: no job is out. */

@@ -50,19 +50,20 @@ export function uniqueKeys(world) {
   });
 
   story(world, 'a key that is taken for a time is freed after a question, and the audit log has it', async (me) => {
-    await enqueue(world, 'once-a-day', { key: 'order-4711', for: 86400 }, { at: undefined, queue: 'side', class: 'Side' });
-    await until('the job has ended', async () => (await holds(world, 'order-4711')).every((/** @type {any} */ k) => k.state === 'period'));
+    const sent = await enqueue(world, 'once-a-day', { key: 'daily-42', for: 86400 }, { at: undefined, queue: 'side', class: 'Side' });
+    assert.deepEqual(sent, { jid: 'once-a-day' });
+    await until('the job has ended', async () => (await holds(world, 'daily-42')).some((/** @type {any} */ k) => k.state === 'period'));
     const table = await list(me, 'once-a-day');
-    const row = table.find('row', /^order-4711/);
-    await row.reads(/^order-4711 for a time once-a-day .* ago in /);
-    await row.find('button', 'Free key: order-4711').click();
+    const row = table.find('row', /^daily-42/);
+    await row.reads(/^daily-42 for a time once-a-day .* ago in /);
+    await row.find('button', 'Free key: daily-42').click();
     await me.dialog.find('button', 'Cancel').focused();
-    await me.dialog.reads(/The next job with this key runs.*can't be undone.*order-4711.*once-a-day/);
+    await me.dialog.reads(/The next job with this key runs.*can't be undone.*daily-42.*once-a-day/);
     await me.dialog.find('textbox', /^Reason/).fill('paid twice');
     await me.dialog.find('button', 'Free key').click();
-    await me.notes.reads(/order-4711: key freed/);
+    await me.notes.reads(/daily-42: key freed/);
     await me.find('main').reads(/No matches in/);
-    assert.deepEqual(await holds(world, 'order-4711'), []);
+    assert.deepEqual(await holds(world, 'daily-42'), []);
   });
 
   story(world, 'who may only read sees keys and can free none', async (me) => {
