@@ -9,13 +9,14 @@ import (
 )
 
 // A worker that gets a job which may have begun before claims it: it asks whether the job may run.
-// The leader writes to jobs.ends that the job was claimed, and answers when the view has read that.
-// By then the view has read everything that a dead worker had written about the job: its messages
-// stand before those that were sent after the broker gave the job to another worker.
+// The leader writes a record to jobs.ends, and answers when the view has read that. By then the view
+// has read everything that a dead worker had written about the job: its messages stand before those
+// that were sent after the broker gave the job to another worker.
 //
 // Of one entry, several fires may be out: the broker may have both a fire that was in doubt and the
-// one that repeated it. The fire that was claimed first runs. Its message exists, and if its worker
-// dies, the broker gives it to another. So the others can be dropped, and nothing is lost.
+// one that repeated it. The newest one runs, and the others are dropped. No claim of a fire in doubt
+// is answered: the broker may lose its message, and the job with it if its worker dies. Once the
+// doubt is settled, either the message is there for the next worker, or the fire was repeated.
 
 // claims answers claims.
 type claims struct {
@@ -71,13 +72,12 @@ func (c *claims) step(time.Time) error {
 		if one.n > read {
 			continue
 		}
-		known, err := c.entries.Slots.Claimed(one.slot)
+		answer, err := c.decide(&one.slot)
 		if err != nil {
 			return err
 		}
-		answer := wire.ClaimRun
-		if known.Ended || known.Any && !known.Runs(one.slot.Fire()) {
-			answer = wire.ClaimDrop
+		if answer == "" {
+			continue
 		}
 		c.counters.Claims.count(answer)
 		delete(c.pending, key)
@@ -86,12 +86,36 @@ func (c *claims) step(time.Time) error {
 	return nil
 }
 
-// isReported reports whether a worker has said that it has the job of a fire in doubt.
+// decide returns the answer to a claim, or nothing while it is not known.
+func (c *claims) decide(slot *wire.Slot) (answer string, err error) {
+	if ended, err := c.entries.Slots.HasEnded(*slot); err != nil || ended {
+		return wire.ClaimDrop, err
+	}
+	if c.ledger.Busy(ledger.ID(slot.Stream, slot.Offset)) != nil {
+		return "", nil
+	}
+	open, err := c.entries.InDoubt(slot.Epoch, slot.Seq)
+	if err != nil || open && !(slot.Epoch == c.ledger.Epoch() && c.ledger.HasPassed(slot.Seq)) {
+		return "", err
+	}
+	held, err := c.entries.Slots.HeldSlot(slot.Stream, slot.Offset, slot.JIDTag)
+	if err != nil {
+		return "", err
+	}
+	if held != nil && held.Fires[len(held.Fires)-1] != slot.Fire() {
+		return wire.ClaimDrop, nil
+	}
+	entry, err := c.entries.Get(slot.Stream, slot.Offset)
+	if err == nil && entry != nil && wire.JIDTag(entry.JID) == slot.JIDTag && !open {
+		return wire.ClaimDrop, nil // it will be fired again
+	}
+	return wire.ClaimRun, err
+}
+
+// isReported reports whether a worker has said that the job of a fire in doubt has ended.
 func (b *base) isReported(d *tracker.Doubt) (bool, error) {
 	if d.ID.Stream == "" {
 		return false, nil
 	}
-	slot := wire.Slot{Stream: d.ID.Stream, Offset: d.ID.Offset, Epoch: d.Epoch, Seq: d.Seq, JIDTag: d.JID}
-	known, err := b.entries.Slots.Claimed(slot)
-	return known.Ended || known.Runs(slot.Fire()), err
+	return b.entries.Slots.HasEnded(wire.Slot{Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID})
 }

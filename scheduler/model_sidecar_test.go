@@ -206,7 +206,7 @@ func (s *modelSidecar) begin() {
 	s.core = newCore(s.entries.Reader, s.conn, setup{
 		identity: fmt.Sprintf("%s/%d", s.name, s.terms), onGap: "hold", deadMax: deadMax, deadAge: deadAge, pace: pace{look: 2, batch: 1, records: 1, read: 2}, known: s.known, suspects: s.suspect, left: s.left,
 		window:       func(string) int { return s.broker.window },
-		certain:      func(string) bool { return !s.broker.cluster },
+		certain:      func(queue string) bool { return !s.broker.cluster && s.proof().of(queue) },
 		probeTimeout: func() time.Duration { return 3 * time.Second }, journal: s.broker.journal, readLater: s.readLater,
 		fetch: func(stream string, offset int64) ([]byte, error) {
 			if s.fetch != nil {

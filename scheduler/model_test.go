@@ -68,6 +68,7 @@ type copyOf struct {
 	record    int64 // where the journal has it, -1 until it does
 	journal   int   // the generation of that journal: epochs begin again with each
 	late      bool  // its leader had been followed when it came
+	atWork
 }
 
 // sent is a publish on its way to the broker.

@@ -89,6 +89,7 @@ func (w *world) firing(t *rapid.T, fits func(*modelSidecar) bool) *modelSidecar 
 		return nil
 	}
 	w.append(t)
+	w.appendLimited(t)
 	require.NoError(t, s.readAll())
 	w.step(s)
 	if s != w.leader() {
@@ -136,6 +137,10 @@ func (w *world) loseOpen(t *rapid.T, fault func()) {
 	for range rapid.IntRange(0, len(s.conn.out)).Draw(t, "processed") {
 		w.broker.process(s.conn, w.now)
 	}
+	if rapid.Bool().Draw(t, "claimed") {
+		w.claimOpen(s)
+		defer w.takeAll(t)
+	}
 	fault()
 	queue := rapid.SampledFrom([]string{"a", "b", quorum}).Draw(t, "queue")
 	var left []answer
@@ -145,6 +150,7 @@ func (w *world) loseOpen(t *rapid.T, fault func()) {
 			continue
 		}
 		a.copy.confirmed, a.copy.gone = true, rapid.Bool().Draw(t, "gone")
+		a.copy.running = a.copy.running && rapid.Bool().Draw(t, "its worker lives on")
 		w.broker.unsafe[w.broker.place(a.copy.headers.Stream, a.copy.headers.Offset)] = "the node of its queue died with the fire unconfirmed"
 		w.broker.unsafeTags[a.copy.headers.JIDTag] = true
 		if !rapid.Bool().Draw(t, "unanswered") {
@@ -187,7 +193,7 @@ func (w *world) killBroker(t *rapid.T) {
 		if !c.confirmed && rapid.Bool().Draw(t, "lost") {
 			c.gone = true
 		}
-		c.confirmed = true
+		c.confirmed, c.running = true, false
 	}
 	w.broker.witness = ""
 }
@@ -203,7 +209,7 @@ func (w *world) killQueue(t *rapid.T) {
 		a := &s.conn.answers[i]
 		if a.copy != nil && a.copy.queue == queue && !a.copy.confirmed {
 			a.copy.gone, a.ack = true, false
-			a.copy.confirmed = true
+			a.copy.confirmed, a.copy.running = true, false
 			if !w.refuses(queue) {
 				w.broker.unsafeTags[a.copy.headers.JIDTag] = true
 				// If the leader dies before it reads this, the loss is unknown: the one stated

@@ -69,7 +69,7 @@ func (w *world) appendLimited(t *rapid.T) {
 func (w *world) out() map[holder]*copyOf {
 	all := map[holder]*copyOf{}
 	for _, c := range w.broker.copies {
-		if p := holderOf(c); c.headers.Slot != "" && !c.gone && !w.limited.ended[c.headers.Slot] {
+		if p := holderOf(c); c.headers.Slot != "" && (!c.gone || c.running) && !c.dropped && !w.limited.ended[c.headers.Slot] {
 			all[p] = c
 		}
 	}
@@ -114,10 +114,22 @@ func sortedHolders(all map[holder]*copyOf) []holder {
 	})
 }
 
+// running returns the jobs that run.
+func (w *world) running() map[holder]*copyOf {
+	all := map[holder]*copyOf{}
+	for _, c := range w.broker.copies {
+		if c.running {
+			all[holderOf(c)] = c
+		}
+	}
+	return all
+}
+
 // endJob has a worker report that a job has ended. It may do so twice.
 func (w *world) endJob(t *rapid.T) {
-	out := w.out()
+	out := w.running()
 	if len(out) == 0 {
+		w.work(t)
 		return
 	}
 	all := sortedHolders(out)
@@ -133,7 +145,7 @@ func (w *world) end(c *copyOf) {
 	m, err := wire.End{Type: wire.TypeEnded, Slot: c.headers.Slot}.Message()
 	require.NoError(w.t, err)
 	w.broker.append(wire.JobEnds, "client", m)
-	w.limited.ended[c.headers.Slot] = true
+	w.limited.ended[c.headers.Slot], c.running = true, false
 	if !w.retried(c.headers.JIDTag) {
 		w.uniqueEnds(c.headers.JIDTag)
 	}
@@ -141,9 +153,13 @@ func (w *world) end(c *copyOf) {
 
 // endJobs has the workers end all jobs.
 func (w *world) endJobs() {
-	out := w.out()
-	for _, p := range sortedHolders(out) {
-		w.end(out[p])
+	for _, c := range w.broker.copies {
+		if w.waits(c) {
+			w.begin(c)
+		}
+		if c.running {
+			w.end(c)
+		}
 	}
 }
 

@@ -129,6 +129,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 		"olderLeader":      w.olderLeader,
 		"ended":            w.endJob,
 		"ended2":           w.endJob,
+		"work":             w.work,
+		"killWorker":       w.killWorker,
 		"periodic":         w.definePeriodic,
 		"periodic2":        w.definePeriodic,
 		"time":             w.pass,

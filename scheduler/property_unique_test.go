@@ -95,10 +95,19 @@ func (w *world) endFirst(t *rapid.T) {
 	if s == nil || s.core.phase != phaseLeading {
 		return
 	}
-	out := w.out()
+	waiting := w.out()
+	for _, p := range sortedHolders(waiting) {
+		if w.waits(waiting[p]) {
+			w.begin(waiting[p])
+		}
+	}
+	for range 2 {
+		w.round()
+	}
+	out := w.running()
 	for _, p := range sortedHolders(out) {
 		k := w.unique.keys[p.tag]
-		if k == nil {
+		if k == nil || s != w.leader() {
 			continue
 		}
 		w.failJob(t, out[p])

@@ -3,7 +3,6 @@ package tracker
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -27,18 +26,14 @@ type slots struct {
 	shown    *Shown
 	governed *governing
 	keys     *uniqueKeys
-	ends     table.Bounded
+	ends     ends
 	batch    table.Batch
 	changes  []SlotChange // of the batch
 }
 
-// maxEnds is how many fires are known of which jobs.ends says something.
-const maxEnds = 100_000
-
-func (t *slots) load(r view.Reader) (err error) {
-	t.ends, err = table.LoadBounded(r, indexEnds)
+func (t *slots) load(r view.Reader) error {
 	t.batch, t.changes = table.Batch{}, nil
-	return err
+	return t.ends.load(r)
 }
 
 func (t *slots) save(tx *view.Tx) error {
@@ -46,7 +41,7 @@ func (t *slots) save(tx *view.Tx) error {
 		t.changes = nil
 		tx.AfterCommit(func() { t.shown.showSlots(changes) })
 	}
-	return t.ends.Save(tx)
+	return t.ends.save(tx)
 }
 
 func (t *slots) changed(tx *view.Tx, id entryID, h *wire.HeldSlot, held bool) {
@@ -105,8 +100,9 @@ func (t *slots) add(tx *view.Tx, h *wire.HeldSlot) error {
 		}
 		slices.SortFunc(merged.Fires, wire.Through.Compare)
 	}
-	if known, err := claimed(tx, wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}); err != nil || known.Ended {
-		return err
+	if t.ends.has(&wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}) { // the leader that fired it holds it
+		t.changed(tx, id, h, false)
+		return nil
 	}
 	if old == nil {
 		t.changed(tx, id, h, true)
@@ -142,15 +138,6 @@ func (t *slots) free(tx *view.Tx, all []wire.HeldSlot) error {
 	return nil
 }
 
-// facts returns what jobs.ends says of a fire.
-func (t *slots) facts(r view.Reader, s *wire.Slot) (f endFacts, known bool, err error) {
-	raw, known, err := r.Get(keyEnds(s))
-	if err != nil || !known {
-		return f, false, err
-	}
-	return decodeFacts(raw)
-}
-
 // Streams implements Part.
 func (t *slots) Streams() []string { return []string{wire.JobEnds} }
 
@@ -165,20 +152,9 @@ func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte
 	}
 	if e.Type == wire.TypeClaimed {
 		tx.AfterCommit(func() { t.shown.noteClaim(wire.Through{Epoch: e.Epoch, Through: e.N}) })
+		return "", nil, nil
 	}
-	f, _, err := t.facts(tx, &s)
-	if err != nil {
-		return "", nil, err
-	}
-	if e.Type == wire.TypeEnded {
-		f.ended = true
-	} else {
-		f.claimed = cmp.Or(f.claimed, r.Offset+1)
-	}
-	if err := t.keep(tx, 0, r.Offset, &s, f); err != nil || !f.ended {
-		return "", nil, err
-	}
-	return "", nil, t.end(tx, &s)
+	return "", nil, t.end(tx, fromEnds, r.Offset, &s)
 }
 
 // endedBy takes in a record that Millrace has written in place of a worker, such as the dead job of
@@ -188,22 +164,15 @@ func (t *slots) endedBy(tx *view.Tx, e *wire.EntryRecord) error {
 	if err != nil {
 		return nil //nolint:nilerr // a newer sidecar may write others
 	}
-	f, _, err := t.facts(tx, &s)
-	if err != nil || f.ended {
+	return t.end(tx, codes[e.Stream], e.Offset, &s)
+}
+
+// end takes in that a fire has ended, as a record of a source says, and frees its slot if it is held. A
+// leader may hold it for a fire that the journal does not have, so it learns of the end in any case.
+func (t *slots) end(tx *view.Tx, source code, offset int64, s *wire.Slot) error {
+	if err := t.ends.note(tx, source, offset, s); err != nil {
 		return err
 	}
-	f.ended = true
-	return cmp.Or(t.keep(tx, codes[e.Stream], e.Offset, &s, f), t.end(tx, &s))
-}
-
-// keep keeps what a record of a stream says of a fire.
-func (t *slots) keep(tx *view.Tx, stream code, offset int64, s *wire.Slot, f endFacts) error {
-	return t.ends.Keep(tx, uint64(offset)<<3|uint64(stream), keyEnds(s), f.encode(), maxEnds)
-}
-
-// end frees the slot of a fire that has ended, if it is held. A leader may hold it for a fire that
-// the journal does not have, so it learns of the end in any case.
-func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
 	id := entryID{codes[s.Stream], s.Offset}
 	h, err := slotOf(tx, id, s.JIDTag)
 	if err != nil {
@@ -220,7 +189,4 @@ func (t *slots) end(tx *view.Tx, s *wire.Slot) error {
 func (t *slots) Commit(*view.Tx) error { return nil }
 
 // Forget implements Part.
-func (t *slots) Forget(tx *view.Tx, _ string) error {
-	t.ends.Reset()
-	return errors.Join(table.Clear(tx, tableEnds), table.Clear(tx, indexEnds))
-}
+func (t *slots) Forget(tx *view.Tx, _ string) error { return t.ends.forget(tx, fromEnds) }

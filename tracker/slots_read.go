@@ -25,9 +25,8 @@ func (s Slots) HeldSlot(stream string, offset int64, jid string) (*wire.HeldSlot
 	return slotOf(s.r, entryID{codes[stream], offset}, jid)
 }
 
-// Claimed returns what is known of the fires of a slot's entry. The fire that was claimed first is
-// the one that runs.
-func (s Slots) Claimed(slot wire.Slot) (Claim, error) { return claimed(s.r, slot) }
+// HasEnded reports whether a fire of the slot's entry has ended.
+func (s Slots) HasEnded(slot wire.Slot) (bool, error) { return hasEnded(s.r, &slot) }
 
 // LeasedSlots returns the slots that leases hold, without their fires.
 func (l Lookup) LeasedSlots() (map[wire.Slot]bool, error) {

@@ -55,6 +55,7 @@ var (
 	unrouted    = check{"./scheduler", "Test.*Copy.*|TestNextEpochKnowsHoles", nil}
 	opening     = check{"./scheduler", "TestRecordThatBeginsEpoch.*", nil}
 	claims      = check{"./scheduler", "TestOvertakenClaim.*|TestClaimRead.*", nil}
+	begins      = check{"./scheduler", "TestNewestFireRuns|TestJobThatWaitsIsDropped", nil}
 	behind      = check{"./scheduler", "TestLeaderLeavesReplica.*|TestWatchdog.*|TestPatience.*", nil}
 	elsewhere   = check{"./view", "TestReadersLeaveReplicaThatIsCutOff|TestReadersAre.*|TestEndsOfStreams", nil}
 	unsaid      = check{"./streams", "TestNodeThatCannotLocateStream", nil}
@@ -343,7 +344,15 @@ var variants = []variant{
 	{"slot-ends-ignored", "a slot is not freed when its job has ended", "tracker.slots.end",
 		"return t.remove(tx, id, h)", "return nil", slots},
 	{"slot-end-before-fire", "an end that is read before its fire is forgotten", "tracker.slots.add",
-		"err != nil || known.Ended", "err != nil || known.Any && false", check{"./tracker", "TestReadOrderChangesNothing", nil}},
+		"t.ends.has(&wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID})", "h == nil", check{"./tracker", "TestReadOrderChangesNothing", nil}},
+	{"slot-end-frees-no-fire", "the slot of a job that ended before its fire was read stays held by the leader", "tracker.slots.add",
+		"t.changed(tx, id, h, false)", "", slots},
+	{"claim-in-doubt", "a claim of a fire that the broker may lose is answered", "scheduler.claims.decide",
+		"c.ledger.Busy(ledger.ID(slot.Stream, slot.Offset)) != nil", "c.ledger.Busy(ledger.ID(slot.Stream, slot.Offset)) == nil", begins},
+	{"claim-of-older-fire", "an older fire of a job runs too", "scheduler.claims.decide",
+		"held != nil && held.Fires[len(held.Fires)-1] != slot.Fire()", "held == nil && slot == nil", begins},
+	{"claim-of-waiting-job", "a fire of a job that waits to be fired again runs", "scheduler.claims.decide",
+		"err == nil && entry != nil && wire.JIDTag(entry.JID) == slot.JIDTag && !open", "err == nil && entry == nil && slot == nil && open", begins},
 	{"slot-forgotten-at-low-water", "slots are not written again at low water", "scheduler.limits.carryOver",
 		"slices.Chunk(held, maxOutcomes)", "slices.Chunk(held[:0], maxOutcomes)", slots},
 	{"slot-unread-fires", "the fires of this epoch are not counted before they are read back", "scheduler/gate.Gate.Take",

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/millrace-jobs/millrace/view"
 )
@@ -13,8 +14,8 @@ import (
 type Size struct{ Count, From uint64 }
 
 // ReadSize returns the size of the table with an index.
-func ReadSize(r view.Reader, index byte) (Size, error) {
-	raw, ok, err := r.Get([]byte{Meta, index})
+func ReadSize(r view.Reader, index ...byte) (Size, error) {
+	raw, ok, err := r.Get(append([]byte{Meta}, index...))
 	if err != nil || !ok {
 		return Size{}, err
 	}
@@ -24,13 +25,13 @@ func ReadSize(r view.Reader, index byte) (Size, error) {
 // Sized keeps the size of a table in memory. It writes it with the batch that changed it.
 type Sized struct {
 	Size
-	index   byte
+	index   []byte
 	changed bool
 }
 
 // LoadSized reads the size of the table with an index.
-func LoadSized(r view.Reader, index byte) (Sized, error) {
-	size, err := ReadSize(r, index)
+func LoadSized(r view.Reader, index ...byte) (Sized, error) {
+	size, err := ReadSize(r, index...)
 	return Sized{Size: size, index: index}, err
 }
 
@@ -44,7 +45,7 @@ func (s *Sized) Save(tx *view.Tx) error {
 	}
 	s.changed = false
 	raw := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, s.Count), s.From)
-	return tx.Set([]byte{Meta, s.index}, raw)
+	return tx.Set(append([]byte{Meta}, s.index...), raw)
 }
 
 // Bounded is a table that forgets its oldest rows. A second table, the index, has the keys by their
@@ -56,13 +57,13 @@ type Bounded struct {
 }
 
 // LoadBounded reads what a table keeps in memory.
-func LoadBounded(r view.Reader, index byte) (b Bounded, err error) {
-	if b.Sized, err = LoadSized(r, index); err != nil {
+func LoadBounded(r view.Reader, index ...byte) (b Bounded, err error) {
+	if b.Sized, err = LoadSized(r, index...); err != nil {
 		return b, err
 	}
 	b.ages = map[string]uint64{}
-	err = r.Scan([]byte{index}, After([]byte{index}), false, func(age, key []byte) bool {
-		b.ages[string(key)] = binary.BigEndian.Uint64(age[1:])
+	err = r.Scan(index, After(index), false, func(age, key []byte) bool {
+		b.ages[string(key)] = binary.BigEndian.Uint64(age[len(index):])
 		return true
 	})
 	return b, err
@@ -94,7 +95,7 @@ func (b *Bounded) Keep(tx *view.Tx, age uint64, key, value []byte, limit uint64)
 }
 
 func (b *Bounded) keyAge(age uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{b.index}, age)
+	return binary.BigEndian.AppendUint64(slices.Clip(b.index), age)
 }
 
 // Forget removes a key.
@@ -125,7 +126,7 @@ func (b *Bounded) grow(tx *view.Tx, limit uint64) error {
 // forgetOldest removes the oldest rows.
 func (b *Bounded) forgetOldest(tx *view.Tx, some uint64, size *Size) error {
 	var ages, keys [][]byte
-	err := tx.Scan(b.keyAge(size.From), After([]byte{b.index}), false, func(age, key []byte) bool {
+	err := tx.Scan(b.keyAge(size.From), After(b.index), false, func(age, key []byte) bool {
 		ages, keys = append(ages, bytes.Clone(age)), append(keys, bytes.Clone(key))
 		return uint64(len(ages)) < some
 	})
@@ -138,7 +139,7 @@ func (b *Bounded) forgetOldest(tx *view.Tx, some uint64, size *Size) error {
 		}
 		delete(b.ages, string(keys[i]))
 		size.Count--
-		size.From = binary.BigEndian.Uint64(ages[i][1:]) + 1
+		size.From = binary.BigEndian.Uint64(ages[i][len(b.index):]) + 1
 	}
 	return nil
 }
