@@ -1,9 +1,11 @@
 package tracker
 
 import (
-	"encoding/json"
-	"fmt"
+	"encoding/binary"
+	"errors"
+	"math"
 
+	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -27,10 +29,37 @@ func slotOf(r view.Reader, id entryID, jid string) (*wire.HeldSlot, error) {
 	return h, nil
 }
 
+// encodeSlot returns a row of the table of slots. The key has the entry, too.
+func encodeSlot(h *wire.HeldSlot) []byte {
+	b := binary.AppendVarint([]byte{byte(codes[h.Stream])}, h.Offset)
+	for _, text := range []string{h.JID, h.Queue, h.Class, h.Key, string(h.Unique)} {
+		b = table.AppendText(b, text)
+	}
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(h.At))
+	for _, f := range h.Fires {
+		b = binary.AppendVarint(binary.AppendVarint(b, f.Epoch), f.Through)
+	}
+	return b
+}
+
 func decodeSlot(raw []byte) (*wire.HeldSlot, error) {
-	h := &wire.HeldSlot{}
-	if err := json.Unmarshal(raw, h); err != nil {
-		return nil, fmt.Errorf("tracker: slot is damaged: %w", err)
+	if len(raw) == 0 {
+		return nil, errSlotDamaged
+	}
+	d := table.Decoder{B: raw[1:]}
+	h := &wire.HeldSlot{Stream: names[code(raw[0])], Offset: d.Int(), JID: d.Text(),
+		Group: wire.Group{Queue: d.Text(), Class: d.Text(), Key: d.Text()}, Unique: wire.UniqueID(d.Text())}
+	if d.Bad || len(d.B) < 8 || h.Stream == "" {
+		return nil, errSlotDamaged
+	}
+	h.At = math.Float64frombits(binary.LittleEndian.Uint64(d.B))
+	for d.B = d.B[8:]; len(d.B) > 0; {
+		h.Fires = append(h.Fires, wire.Through{Epoch: d.Int(), Through: d.Int()})
+	}
+	if d.Bad {
+		return nil, errSlotDamaged
 	}
 	return h, nil
 }
+
+var errSlotDamaged = errors.New("tracker: a slot is damaged")

@@ -2,8 +2,6 @@ package tracker
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -52,11 +50,7 @@ func (t *slots) changed(tx *view.Tx, id entryID, h *wire.HeldSlot, held bool) {
 }
 
 func (t *slots) set(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("tracker: save slot: %w", err)
-	}
-	return cmp.Or(t.keys.slotTaken(tx, id, h), tx.Set(keySlot(id), raw))
+	return cmp.Or(t.keys.slotTaken(tx, id, h), tx.Set(keySlot(id), encodeSlot(h)))
 }
 
 func (t *slots) remove(tx *view.Tx, id entryID, h *wire.HeldSlot) error {
