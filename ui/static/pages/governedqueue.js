@@ -68,7 +68,7 @@ function Counting({ name }) {
   const columns = [
     { id: 'name', label: common.name, always: true, head: true, class: 'lim', cell: (l) => to('limits', l.name) },
     { id: 'state', label: common.state, cell: (l) => html`<${DefinedState} of=${l} />` },
-    { id: 'allows', label: limitWords.allows, class: 'some', wide: true, cell: (l) => html`<${Allows} limit=${l} />` },
+    { id: 'allows', label: limitWords.allows, class: 'lim', wide: true, cell: (l) => html`<${Allows} limit=${l} />` },
     { id: 'used', label: common.slotsInUse, cell: (l) => html`<${Used} used=${l.used} of=${l.slots} name=${l.name} />` },
     { id: 'blocked', label: limitWords.heldBack, class: 'fill', cell: (l) => html`<${HoldsBack} limit=${l} />` },
   ];

@@ -180,7 +180,7 @@ export function Layers({ thing, layers, texts, tools }) {
   const columns = [
     { id: 'member', label: words.member, always: true, head: true, class: 'mono', cell: (m) => m.name },
     ...layers.map((l, i) => ({
-      id: l, label: words.layers[l], always: true, class: 'some',
+      id: l, label: words.layers[l], always: true, class: layers.length > 1 ? 'some' : 'fill',
       cell: (m) => html`<${Member} text=${sets[i].get(m.name)} wins=${m.wins === i} />`,
     })),
   ];
