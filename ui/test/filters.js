@@ -196,12 +196,9 @@ export function filters(world) {
   });
 
   story(world, 'what is due leads from the dashboard to the list, and there from any page to the first', async (me) => {
-    const span = async (address) => {
-      await me.find('button', /^Table of Scheduled jobs/).seen();
-      await me.find('figure', /^Scheduled jobs by due time/).drag(0.4, 0.7);
-      await until('a part is chosen', () => address.test(me.address()));
-    };
-    await span(/^\/scheduled-jobs\?from=\d+&to=\d+$/);
+    await me.find('button', '7 overdue').seen(); // a chart that gets another kind of bars is made again, and ends a drag
+    await me.find('figure', /^Scheduled jobs by due time/).drag(0.4, 0.7);
+    await until('a part is chosen', () => /^\/scheduled-jobs\?from=\d+&to=\d+$/.test(me.address()));
     await me.listed.reads(/ matching/);
     await me.back();
     assert.equal(me.address(), '/dashboard');

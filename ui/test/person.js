@@ -26,6 +26,16 @@ function thing(at, did) {
     if (!is.focused) did.clicks++;
     return is;
   };
+  /**
+   * Returns a point within the axes of a chart. It is drawn a moment after the rest of its page.
+   * @param {number} part
+   */
+  const within = async (part) => {
+    const inner = at.locator('.u-over');
+    await inner.waitFor();
+    const [whole, { y, height }] = [await at.boundingBox(), await inner.boundingBox()];
+    return { x: whole.width * part, y: y - whole.y + height / 2 };
+  };
   const text = async () => (await at.allInnerTexts()).join(' ').replace(/\s+/g, ' ').trim();
   return {
     /**
@@ -62,24 +72,20 @@ function thing(at, did) {
       await at.press(key);
     },
     pointAt: () => at.hover(),
-    /** Clicks at a part of its width. @param {number} part */
-    clickAt: async (part) => {
-      const { width, height } = await at.boundingBox();
-      await click({ position: { x: width * part, y: height * 0.4 } });
-    },
+    /** Clicks at a part of a chart's width. @param {number} part */
+    clickAt: async (part) => click({ position: await within(part) }),
     /**
-     * Drags the pointer over it, from one part of its width to another.
+     * Drags the pointer over a chart, from one part of its width to another.
      * @param {number} from
      * @param {number} to
      */
     drag: async (from, to) => {
       did.clicks++;
-      await at.scrollIntoViewIfNeeded();
-      const box = await at.boundingBox();
+      await at.hover({ position: await within(from) }); // once it does not move
+      const [box, { x, y }] = [await at.boundingBox(), await within(to)];
       const { mouse } = at.page();
-      await mouse.move(box.x + box.width * from, box.y + box.height * 0.4);
       await mouse.down();
-      await mouse.move(box.x + box.width * to, box.y + box.height * 0.4, { steps: 8 });
+      await mouse.move(box.x + x, box.y + y, { steps: 8 });
       await mouse.up();
     },
     /** Waits until it is there, or is not. */
