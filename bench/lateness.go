@@ -58,8 +58,8 @@ func (b *bench) lateness(ctx context.Context, v *vhost, n int) (late []time.Dura
 	return late, t, err
 }
 
-// late has n jobs scheduled at an even pace, and returns how long after its due time each arrived in
-// a queue.
+// late has n jobs scheduled at an even pace, and returns how long after its due time each arrived
+// in a queue.
 func (b *bench) late(ctx context.Context, v *vhost, figure, queue string, n int, schedule func(due func(i int) time.Time) error) (late []time.Duration, err error) {
 	c, err := consume(v, queue, n)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 const application = "app"
 
 // targetMessages is the part of the broker's own throughput that messages due at one instant must
-// reach. Each passes the broker three times: to its job's queue, to the sidecar, and to the exchange.
+// reach. Each passes the broker three times: to its job's queue, to the sidecar, and to the
+// exchange.
 const targetMessages = 0.2
 
 // messageBody is the body of each delayed message.

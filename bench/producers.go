@@ -28,8 +28,8 @@ type produced struct {
 	Single, Bulk struct{ Bare, Library float64 }
 }
 
-// measureProducers lets each language's client enqueue jobs, one by one and in bulk. Its AMQP library
-// alone publishes messages of the same size to the same exchange.
+// measureProducers lets each language's client enqueue jobs, one by one and in bulk. Its AMQP
+// library alone publishes messages of the same size to the same exchange.
 func measureProducers(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {

@@ -236,8 +236,8 @@ func TestBlockedConnectionStaysOpen(t *testing.T) {
 	reason, since, _ := b.conn.Blocked()
 	require.Contains(t, reason, "memory")
 	require.WithinDuration(t, time.Now(), since, 20*time.Second)
-	// By itself the library would end the connection within 11.5 s: it writes a heartbeat, and blocks,
-	// after 4 s at most, and its deadline for reads ends 7.5 s later.
+	// By itself the library would end the connection within 11.5 s: it writes a heartbeat, and
+	// blocks, after 4 s at most, and its deadline for reads ends 7.5 s later.
 	select {
 	case <-b.conn.Done():
 		require.FailNow(t, "the connection ended", "%v", b.conn.Err())

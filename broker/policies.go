@@ -21,7 +21,8 @@ import (
 const (
 	policyPriority       = -10
 	quorumPolicyPriority = -9
-	// An operator's policy for all exchanges would cost jobs of governed queues, so one is above it.
+	// An operator's policy for all exchanges would cost jobs of governed queues, so one is above
+	// it.
 	alternatePriority = 1000
 )
 

@@ -43,8 +43,8 @@ func (t Topology) Lacks(ctx context.Context, names []string) (lacks []string, er
 	return a.lacks, a.err
 }
 
-// LacksWrite returns the exchanges to which the user may not write. Nothing changes, as in Lacks. The
-// exchange jobs.direct must exist.
+// LacksWrite returns the exchanges to which the user may not write. Nothing changes, as in Lacks.
+// The exchange jobs.direct must exist.
 func (t Topology) LacksWrite(ctx context.Context, exchanges []string) (lacks []string, err error) {
 	a := attempts{ctx: ctx, conn: t.conn}
 	for _, name := range exchanges {

@@ -116,12 +116,14 @@ type Witnesses struct{ conn *Conn }
 // Witnesses returns the witnesses of the broker's nodes, as this connection reaches them.
 func (c *Conn) Witnesses() Witnesses { return Witnesses{c} }
 
-// ErrSilent is returned if the queue of a witness does not answer: its node is frozen or overloaded.
+// ErrSilent is returned if the queue of a witness does not answer: its node is frozen or
+// overloaded.
 var ErrSilent = errors.New("broker: the queue of a witness does not answer")
 
 // ID returns the id of a node's witness, or "" if there is none. Another sidecar may hold it for a
 // moment, or longer if it was killed meanwhile. So after the queue has answered that it is not
-// there, ID looks again for a while. It returns ErrSilent once a look has taken longer than patience.
+// there, ID looks again for a while. It returns ErrSilent once a look has taken longer than
+// patience.
 func (w Witnesses) ID(ctx context.Context, node string, while, patience time.Duration) (string, error) {
 	var missing time.Time
 	for {

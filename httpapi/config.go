@@ -64,7 +64,8 @@ type Config struct {
 	// Broker returns what is known of the broker.
 	Broker func() (connected bool, product, version string)
 
-	// Auth is auth.ModeBroker, ModeToken, ModeHeader or ModeNone. For the default see auth.Authenticator.Mode.
+	// Auth is auth.ModeBroker, ModeToken, ModeHeader or ModeNone. For the default see
+	// auth.Authenticator.Mode.
 	Auth string
 	// HasUsers says whether there is a management API to ask.
 	HasUsers func() auth.HasUsers

@@ -74,8 +74,8 @@ func (f *fingerprints) of(entries tracker.Lookup, stream string, r *tracker.Row)
 	return what, true, nil
 }
 
-// named returns the error with a fingerprint, also if no entry with it is left. It returns nil if no
-// request has read such an entry.
+// named returns the error with a fingerprint, also if no entry with it is left. It returns nil if
+// no request has read such an entry.
 func (f *fingerprints) named(fingerprint string) *answer.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()

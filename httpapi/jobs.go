@@ -90,8 +90,8 @@ func (a *jobsAPI) notLeased(jid, reason string) error {
 	return err
 }
 
-// reachedQueue are the outcomes after which a job is in its queue. OpEnqueued is none: its record has
-// only the key, and the journal may have it before or after the fire.
+// reachedQueue are the outcomes after which a job is in its queue. OpEnqueued is none: its record
+// has only the key, and the journal may have it before or after the fire.
 var reachedQueue = map[string]bool{
 	wire.OpFired: true, wire.OpTriggered: true, wire.OpRetried: true, wire.OpRefired: true,
 }

@@ -91,8 +91,8 @@ func TestSaturatedQueue(t *testing.T) {
 	require.Contains(t, w.get("/metrics").body, `millrace_queue_saturated{queue="a",vhost="/"} 0`, "its jobs are meant to wait")
 }
 
-// While a node of the broker hangs, its management API does not answer. The other problems are still
-// listed.
+// While a node of the broker hangs, its management API does not answer. The other problems are
+// still listed.
 func TestAttentionWithoutAnswerAboutQueues(t *testing.T) {
 	hangs := make(chan struct{})
 	w := newWorld(t, func(c *httpapi.Config) {

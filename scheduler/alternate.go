@@ -13,11 +13,11 @@ import (
 
 // alternate watches the alternate exchange of jobs.direct while queues are governed.
 //
-// While it can be relied on, nothing is bound for a governed queue: its jobs go to jobs.gated through
-// the alternate exchange. A worker that binds the queue takes them to one other place, and not to
-// two. It can be relied on if two policies set it, so that a user has to remove both, and if a
-// message has shown that the broker applies them. As soon as one of them is missing, jobs.gated is
-// bound for each queue.
+// While it can be relied on, nothing is bound for a governed queue: its jobs go to jobs.gated
+// through the alternate exchange. A worker that binds the queue takes them to one other place, and
+// not to two. It can be relied on if two policies set it, so that a user has to remove both, and
+// if a message has shown that the broker applies them. As soon as one of them is missing,
+// jobs.gated is bound for each queue.
 type alternate struct {
 	conn *broker.Conn
 	mgmt *broker.Management // nil without the management API: then nothing relies on it
@@ -143,8 +143,8 @@ func (a *alternate) isFree(queue string) bool {
 	return a.free[queue]
 }
 
-// leave notes that all bindings of a queue are about to be removed, and reports whether they may be.
-// left has to be called afterwards.
+// leave notes that all bindings of a queue are about to be removed, and reports whether they may
+// be. left has to be called afterwards.
 func (a *alternate) leave(queue string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

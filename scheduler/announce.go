@@ -74,8 +74,8 @@ const (
 )
 
 // takeLastWords returns what the journal does not have of the last epoch of this process: that it
-// has ended, and what it knows to be confirmed. The next leader then need not wait for this one, and
-// does not fire again what was confirmed. It returns nil if there is nothing to say.
+// has ended, and what it knows to be confirmed. The next leader then need not wait for this one,
+// and does not fire again what was confirmed. It returns nil if there is nothing to say.
 func (s *Scheduler) takeLastWords() *wire.JournalRecord {
 	if s.checkKnown(); s.known == nil || !s.unsaid.Swap(false) {
 		return nil

@@ -9,14 +9,14 @@ import (
 )
 
 // A worker that gets a job which may have begun before claims it: it asks whether the job may run.
-// The leader writes a record to jobs.ends, and answers when the view has read that. By then the view
-// has read everything that a dead worker had written about the job: its messages stand before those
-// that were sent after the broker gave the job to another worker.
+// The leader writes a record to jobs.ends, and answers when the view has read that. By then the
+// view has read everything that a dead worker had written about the job: its messages stand before
+// those that were sent after the broker gave the job to another worker.
 //
-// Of one entry, several fires may be out: the broker may have both a fire that was in doubt and the
-// one that repeated it. The newest one runs, and the others are dropped. No claim of a fire in doubt
-// is answered: the broker may lose its message, and the job with it if its worker dies. Once the
-// doubt is settled, either the message is there for the next worker, or the fire was repeated.
+// Of one entry, several fires may be out: the broker may have both a fire that was in doubt and
+// the one that repeated it. The newest one runs, and the others are dropped. No claim of a fire in
+// doubt is answered: the broker may lose its message, and the job with it if its worker dies. Once
+// the doubt is settled, either the message is there for the next worker, or the fire was repeated.
 
 // claims answers claims.
 type claims struct {
@@ -95,7 +95,7 @@ func (c *claims) decide(slot *wire.Slot) (answer string, err error) {
 		return "", nil
 	}
 	open, err := c.entries.InDoubt(slot.Epoch, slot.Seq)
-	if err != nil || open && !(slot.Epoch == c.ledger.Epoch() && c.ledger.HasPassed(slot.Seq)) {
+	if err != nil || open && (slot.Epoch != c.ledger.Epoch() || !c.ledger.HasPassed(slot.Seq)) {
 		return "", err
 	}
 	held, err := c.entries.Slots.HeldSlot(slot.Stream, slot.Offset, slot.JIDTag)

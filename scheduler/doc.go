@@ -44,10 +44,10 @@
 //
 // # Guarantees
 //
-// A job whose publish to scheduled_jobs or retries was confirmed is fired at least once. It is fired
-// exactly once unless the broker stopped while the fire was unconfirmed. A fire is one publish to
-// the queue and the journal. Until its confirm is journaled its entry is in doubt, and kept with its
-// body.
+// A job whose publish to scheduled_jobs or retries was confirmed is fired at least once. It is
+// fired exactly once unless the broker stopped while the fire was unconfirmed. A fire is one
+// publish to the queue and the journal. Until its confirm is journaled its entry is in doubt, and
+// kept with its body.
 //
 // # Failures
 //

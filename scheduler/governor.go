@@ -136,8 +136,8 @@ func (g *governor) strays(w governing, gated []string) bool {
 	return !w.leaves && !w.full && (free != g.alternate.isSafe() || free && slices.Contains(gated, w.queue))
 }
 
-// unbind removes the binding of a governed queue to jobs.direct, which workers make when they start.
-// It reports whether the management API shows that there was one.
+// unbind removes the binding of a governed queue to jobs.direct, which workers make when they
+// start. It reports whether the management API shows that there was one.
 func (g *governor) unbind(ctx context.Context, w governing) (bound bool) {
 	if w.leaves || w.state == wire.QueueSwitching {
 		return false

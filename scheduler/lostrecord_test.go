@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseConfirmed has the broker confirm all that a leader sent, and lose some of it from the journal.
-// RabbitMQ 3.10 does so when the node of the journal's leader dies.
+// loseConfirmed has the broker confirm all that a leader sent, and lose some of it from the
+// journal. RabbitMQ 3.10 does so when the node of the journal's leader dies.
 func (sc *scene) loseConfirmed(s *modelSidecar, lost func(*wire.Record) bool) {
 	sc.t.Helper()
 	journal := sc.broker.streams[wire.Journal]

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// loseRecord loses a record of Millrace that the broker had confirmed. RabbitMQ 3.10 does so shortly
-// after another node leads the stream.
+// loseRecord loses a record of Millrace that the broker had confirmed. RabbitMQ 3.10 does so
+// shortly after another node leads the stream.
 func (b *modelBroker) loseRecord(stream string, offset int64) {
 	m := wire.JournalRecord{Type: wire.TypeConfirmed}.Append(stream, 0, 0)
 	r := b.streams[stream].get(offset)

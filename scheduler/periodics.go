@@ -19,8 +19,8 @@ import (
 //
 // The leader decides in rounds: it takes at most one decision for each periodic job, and takes the
 // next ones when the view has read the outcomes of all of these. So the outcomes of one job are in
-// the journal in order, also if the broker refuses a record at first, and each leader knows all that
-// was decided before.
+// the journal in order, also if the broker refuses a record at first, and each leader knows all
+// that was decided before.
 
 // periodics decides about the ticks of periodic jobs.
 type periodics struct {
@@ -203,8 +203,8 @@ func (p *periodics) decide(now int64, pl *plan) (wire.Tick, error) {
 	return t, nil
 }
 
-// lastWaits reports whether the newest job of a periodic job waits, if it matters: for its time, for
-// a retry or for its queue.
+// lastWaits reports whether the newest job of a periodic job waits, if it matters: for its time,
+// for a retry or for its queue.
 func (p *periodics) lastWaits(pl *plan) (bool, error) {
 	if pl.def.Overlap != wire.OverlapSkip {
 		return false, nil
@@ -322,7 +322,8 @@ func (p *periodics) journal(now time.Time, outcomes []wire.Tick) error {
 	return nil
 }
 
-// journalOne journals what one entry announces: the job of a run, or of a tick of an earlier leader.
+// journalOne journals what one entry announces: the job of a run, or of a tick of an earlier
+// leader.
 func (p *periodics) journalOne(now time.Time, a wire.Announcement) error {
 	t, err := madeTick(a)
 	if err != nil {

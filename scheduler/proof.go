@@ -52,8 +52,8 @@ func proves(q broker.QueueInfo) bool {
 	return q.Type == "classic" && !q.MayRefuse() && !q.Mirrored && q.State != "down" && q.State != "stopped"
 }
 
-// beginWithin is how long the broker may take to say what its queues can prove when a leader begins,
-// which fires nothing meanwhile. A leader without an answer asks again beside the loop.
+// beginWithin is how long the broker may take to say what its queues can prove when a leader
+// begins, which fires nothing meanwhile. A leader without an answer asks again beside the loop.
 const beginWithin = 2 * time.Second
 
 // readProof asks the broker what its queues can prove now.

@@ -285,7 +285,7 @@ func (w *world) dump(store *view.Store, entriesOnly bool, tables string) map[str
 	all := map[string]string{}
 	require.NoError(w.t, store.Scan([]byte{1}, []byte{255}, false, func(k, v []byte) bool {
 		ofEnds := bytes.ContainsAny(k[:1], "EF") || bytes.HasPrefix(k, []byte("mF"))
-		if (!entriesOnly || slices.Contains([]byte(tables), k[0])) && !(w.recreated && ofEnds) {
+		if (!entriesOnly || slices.Contains([]byte(tables), k[0])) && (!w.recreated || !ofEnds) {
 			all[fmt.Sprintf("%q", k)] = fmt.Sprintf("%q", v)
 		}
 		return true

@@ -73,8 +73,8 @@ func (w *world) claimed(c *copyOf, answer string) {
 	c.running = true
 }
 
-// claimOpen has workers claim what the broker has not confirmed, and the leader read the claims before
-// the confirms.
+// claimOpen has workers claim what the broker has not confirmed, and the leader read the claims
+// before the confirms.
 func (w *world) claimOpen(s *modelSidecar) {
 	for _, a := range s.conn.answers {
 		if a.copy != nil && w.waits(a.copy) {

@@ -49,7 +49,8 @@ func (w *world) dieInFlight(t *rapid.T, s *modelSidecar) {
 	w.excuseRefusals()
 }
 
-// excuseRefusals notes what may be fired again because an epoch ends: its queue may have refused it.
+// excuseRefusals notes what may be fired again because an epoch ends: its queue may have refused
+// it.
 func (w *world) excuseRefusals() {
 	for _, c := range w.broker.copies {
 		if w.refuses(c.queue) && !c.gone { // it may have been refused: it is fired again, rather than lost

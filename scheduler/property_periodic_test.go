@@ -116,8 +116,8 @@ func (w *world) checkPeriodic(s *modelSidecar) {
 	}
 }
 
-// journaledTicks reads the journal's outcomes, and checks them one after the other. It returns which
-// made a job.
+// journaledTicks reads the journal's outcomes, and checks them one after the other. It returns
+// which made a job.
 func (w *world) journaledTicks() map[string]int64 {
 	made, jobs, epoch := map[string]int64{}, map[string]*wire.PeriodicJob{}, int64(-1)
 	for _, r := range w.broker.streams[wire.Journal].records {

@@ -236,9 +236,9 @@ func (r *routing) nothingFired() bool {
 	return s.Fired == 0 && s.Buried == 0 && !s.Lost && s.RoutedTo < 0
 }
 
-// intact notes that jobs.fire leads to the queues. The first probe comes as soon as the epoch leads.
-// The first one behind a fire is followed: the next leader reads the journal again from there, and
-// this epoch may be short.
+// intact notes that jobs.fire leads to the queues. The first probe comes as soon as the epoch
+// leads. The first one behind a fire is followed: the next leader reads the journal again from
+// there, and this epoch may be short.
 func (r *routing) intact() {
 	r.since, r.unseen = probeAlways, followEvery
 	r.routed, r.announced = r.entries.State().RoutedTo, r.entries.State().RoutedTo

@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A worker that does not report the ends of its jobs leaves their slots held, and so does a user who
-// purges a queue. The broker's figures show it: each job that holds a slot is a message of its queue,
-// ready or with a worker. If a queue has fewer messages than slots, at two times with a pause between
-// them, the oldest slots beyond that number are freed. Slots of jobs that were fired a moment ago are
-// left out, because the figures are late.
+// A worker that does not report the ends of its jobs leaves their slots held, and so does a user
+// who purges a queue. The broker's figures show it: each job that holds a slot is a message of its
+// queue, ready or with a worker. If a queue has fewer messages than slots, at two times with a
+// pause between them, the oldest slots beyond that number are freed. Slots of jobs that were fired
+// a moment ago are left out, because the figures are late.
 
 const (
 	slotAuditEvery = 15 * time.Second
@@ -83,7 +83,8 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 	return gone, nil
 }
 
-// old returns the slots that were seen long ago, by queue. A lease has taken its job out of the queue.
+// old returns the slots that were seen long ago, by queue. A lease has taken its job out of the
+// queue.
 func (a *slotAudit) old(now time.Time) (map[string][]wire.HeldSlot, error) {
 	seen, all := map[seenSlot]time.Time{}, map[string][]wire.HeldSlot{}
 	err := a.entries.Slots.Held(func(h *wire.HeldSlot) bool {

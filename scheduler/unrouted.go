@@ -134,7 +134,8 @@ func (u *unrouted) step(time.Time) error {
 		return nil
 	}
 	shown := u.shown
-	// The copies before a probe may come a step later than the probe, so it counts at the next look.
+	// The copies before a probe may come a step later than the probe, so it counts at the next
+	// look.
 	u.looked, u.shown = u.clock, u.entries.GatedProbe(u.ledger.Epoch())
 	var unproven []*unroutedFire
 	for _, f := range u.waiting {

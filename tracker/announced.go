@@ -17,8 +17,8 @@ import (
 // with the jid until it has read the replacement too. So the order does not matter. A row about
 // another jid is of a replacement that the stream has lost: the broker used the offset again.
 
-// isJournaled begins a row of a replacement that only the journal has so far. The jid's tag follows.
-// All other rows are announcements as JSON.
+// isJournaled begins a row of a replacement that only the journal has so far. The jid's tag
+// follows. All other rows are announcements as JSON.
 const isJournaled = '='
 
 // journaledAs returns the tag in a row of a replacement that only the journal has.

@@ -73,8 +73,8 @@ func (c *Counts) OfClass(stream, class string) int64 {
 	return c.of(codes[stream], countClass, class)
 }
 
-// ByExchange counts a stream's pending delayed messages by exchange. It leaves out those that have no
-// Exchange.
+// ByExchange counts a stream's pending delayed messages by exchange. It leaves out those that have
+// no Exchange.
 func (c *Counts) ByExchange(stream string) map[string]int64 {
 	return c.all(codes[stream], countExchange)
 }

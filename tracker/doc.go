@@ -42,9 +42,9 @@
 // The fold has one type for each table: entries with their marks, lists and counts; outcomes; bulk
 // operations; the audit log (package audit); rejected records. Duties work with them: the entry
 // fold and the journal fold take in records, the lifecycle changes what entries are, low water
-// forgets. The state in memory that others may read is in Shown, Counts, BulkOperations and Pauses,
-// each with a lock; Lists and Announcements know where their rows begin. Package table has the codec
-// and the bounded tables.
+// forgets. The state in memory that others may read is in Shown, Counts, BulkOperations and
+// Pauses, each with a lock; Lists and Announcements know where their rows begin. Package table has
+// the codec and the bounded tables.
 //
 // # Guarantees
 //

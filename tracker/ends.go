@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// ends are the jobs of which a record says that they have ended. Each source has a table of its own,
-// because the offsets of one say nothing about the age of what another says.
+// ends are the jobs of which a record says that they have ended. Each source has a table of its
+// own, because the offsets of one say nothing about the age of what another says.
 type ends [5]table.Bounded // by source
 
 // fromEnds is the source jobs.ends. The others are the codes of the entry streams.

@@ -22,8 +22,8 @@ const (
 )
 
 // BenchmarkFold folds entries, looks each up as the leader does before it fires, looks for
-// repetitions in two ways, and folds their fires. It reports CPU time, including the store's own goroutines, because CPU time hardly depends
-// on the load of the machine.
+// repetitions in two ways, and folds their fires. It reports CPU time, including the store's own
+// goroutines, because CPU time hardly depends on the load of the machine.
 func BenchmarkFold(b *testing.B) {
 	var entries, lookups, repeats, instants, fires time.Duration
 	for b.Loop() {

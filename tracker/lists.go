@@ -32,8 +32,8 @@ func (l Lists) List(stream string, behind Cursor, fn func(Row) bool) error {
 	return l.scan(stream, behind, func(key, value []byte) bool { return fn(rowOf(key, value)) })
 }
 
-// DueAt calls fn for the pending entries of a stream that are due at a time, behind an offset, until
-// fn returns false.
+// DueAt calls fn for the pending entries of a stream that are due at a time, behind an offset,
+// until fn returns false.
 func (l Lookup) DueAt(stream string, at time.Time, behind int64, fn func(Row) bool) error {
 	c := codes[stream]
 	return l.r.Scan(keyList(entryID{c, behind + 1}, at), keyList(entryID{c, noOffset}, at), false, func(key, value []byte) bool {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// A leader fires an entry again, of which an earlier leader has said meanwhile that it is confirmed.
-// The entry stays settled, also if the later fire comes back.
+// A leader fires an entry again, of which an earlier leader has said meanwhile that it is
+// confirmed. The entry stays settled, also if the later fire comes back.
 func TestFireOfSettledEntry(t *testing.T) {
 	h := newHistory()
 	a := h.entry(sched, "a", 1)

@@ -161,8 +161,9 @@ func (t *slots) endedBy(tx *view.Tx, e *wire.EntryRecord) error {
 	return t.end(tx, codes[e.Stream], e.Offset, &s)
 }
 
-// end takes in that a fire has ended, as a record of a source says, and frees its slot if it is held. A
-// leader may hold it for a fire that the journal does not have, so it learns of the end in any case.
+// end takes in that a fire has ended, as a record of a source says, and frees its slot if it is
+// held. A leader may hold it for a fire that the journal does not have, so it learns of the end in
+// any case.
 func (t *slots) end(tx *view.Tx, source code, offset int64, s *wire.Slot) error {
 	if err := t.ends.note(tx, source, offset, s); err != nil {
 		return err

@@ -32,8 +32,8 @@ type Stored struct {
 	content
 }
 
-// gate gates an entry if there is a rule. Leases, dead jobs and delayed messages are not delivered to
-// the queue. The key of a record that the view does not keep is not read.
+// gate gates an entry if there is a rule. Leases, dead jobs and delayed messages are not delivered
+// to the queue. The key of a record that the view does not keep is not read.
 func (s *Stored) gate(r *gateRule) *Stored {
 	if s == nil || r == nil || s.Leased != "" || s.Stream == wire.DeadJobs || s.Class == wire.MessageClass {
 		return s

@@ -35,8 +35,8 @@
 //	   │                   ▼                   │
 //	   └───────────── identify, act ◀──────────┘
 //
-// A reader that stays connected compares offsets. If a record does not follow the last one, the view
-// asks the stream's leader what is between.
+// A reader that stays connected compares offsets. If a record does not follow the last one, the
+// view asks the stream's leader what is between.
 //
 // If the stream does not fit, the view never concludes that nothing was done. It compares older
 // records, which the store keeps for this purpose, and acts on the result:

@@ -63,8 +63,8 @@ func (r *resume) watch(ctx context.Context, cancel context.CancelCauseFunc, c *c
 	}
 }
 
-// gaps finds records that a connected reader did not get: retention has overtaken it, or its replica
-// lacks them. The broker continues behind them without notice.
+// gaps finds records that a connected reader did not get: retention has overtaken it, or its
+// replica lacks them. The broker continues behind them without notice.
 type gaps struct {
 	source Source
 	stream string

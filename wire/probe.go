@@ -20,9 +20,9 @@ func DirectProbe(queue string) Message {
 	return probe(ExchangeDirect, queue, map[string]any{HeaderOp: OpProbe})
 }
 
-// GatedProbe returns a message that takes the route of a fire without a queue. A view that has read
-// it has read what jobs.gated got before, and a leader to which it comes back has got the fires that
-// came back before.
+// GatedProbe returns a message that takes the route of a fire without a queue. A view that has
+// read it has read what jobs.gated got before, and a leader to which it comes back has got the
+// fires that came back before.
 func GatedProbe(epoch, number int64) Message {
 	return probe(Unrouted, "", map[string]any{HeaderFormat: int64(Format), HeaderOp: OpProbe, HeaderEpoch: epoch, HeaderSeq: number})
 }

@@ -40,8 +40,8 @@ func (p Provenance) AddTo(headers map[string]any) {
 }
 
 // SenderOf returns the user_id with which a delayed message was published, and "" if that is not
-// known. A header says so. It counts in what Millrace published itself, and if the broker has checked
-// that the record is of the same user.
+// known. A header says so. It counts in what Millrace published itself, and if the broker has
+// checked that the record is of the same user.
 func SenderOf(headers map[string]any, userID string, trusted bool) string {
 	sender, _ := headers[HeaderUserID].(string)
 	if !trusted && sender != userID || len(sender) > shared.MaxShort || !utf8.ValidString(sender) {

@@ -32,8 +32,8 @@ func Spellings(text string) [][]byte {
 	return all
 }
 
-// TextOf returns the text of a JSON string as encoding/json reads it. gjson reads halves of surrogate
-// pairs, and bytes that are not UTF-8, in another way.
+// TextOf returns the text of a JSON string as encoding/json reads it. gjson reads halves of
+// surrogate pairs, and bytes that are not UTF-8, in another way.
 func TextOf(v gjson.Result) string {
 	if strings.IndexByte(v.Raw, '\\') < 0 && utf8.ValidString(v.Str) {
 		return v.Str

@@ -8,5 +8,6 @@
 //
 // # Failures
 //
-// If one row of a peer fails, the table says so and the others are measured. The command fails then.
+// If one row of a peer fails, the table says so and the others are measured. The command fails
+// then.
 package main

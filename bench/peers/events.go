@@ -151,8 +151,8 @@ func (c *counted) bury(keys map[int]*slots, d *died) {
 	}
 }
 
-// perSecondOf returns how many jobs began in each of some whole seconds, the first one left out, and
-// the most that began in any second, wherever it begins.
+// perSecondOf returns how many jobs began in each of some whole seconds, the first one left out,
+// and the most that began in any second, wherever it begins.
 func perSecondOf(all []event, seconds int) (whole []int, most int) {
 	var begins []time.Duration
 	for _, e := range all {

@@ -94,7 +94,8 @@ func (m *measured) done(ctx context.Context, n int) ([]event, error) {
 	return all, err
 }
 
-// endLines returns how many lines say that a job has ended. It costs next to nothing, unlike events.
+// endLines returns how many lines say that a job has ended. It costs next to nothing, unlike
+// events.
 func endLines(file string) (int, error) {
 	content, err := os.ReadFile(file)
 	return bytes.Count(content, []byte("\ne ")), err

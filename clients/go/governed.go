@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// GovernedQueue is a queue of which limits count all jobs, also plain jobs of other programs. What is
-// zero has the default of a definition.
+// GovernedQueue is a queue of which limits count all jobs, also plain jobs of other programs. What
+// is zero has the default of a definition.
 type GovernedQueue struct {
 	Name       string
 	Key        string         // path to the key of a job, such as args.0.customer_id or class; keys take turns

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Limit says how many limited jobs may run at once, or how many may begin in a time. Jobs are limited
-// by EnqueueOptions.LimitKey and Limited. What is zero has the default of a definition.
+// Limit says how many limited jobs may run at once, or how many may begin in a time. Jobs are
+// limited by EnqueueOptions.LimitKey and Limited. What is zero has the default of a definition.
 type Limit struct {
 	Name    string
 	Queues  []string // the limit is about jobs of these queues; all if empty
@@ -59,8 +59,8 @@ func (c *Client) DefineLimits(ctx context.Context, source string, limits ...Limi
 	return c.defineAll(ctx, source, "limits", all)
 }
 
-// DefineQueues sets all governed queues of a source, as Define does with periodic jobs. What Define and
-// DefineLimits have set stays as it is.
+// DefineQueues sets all governed queues of a source, as Define does with periodic jobs. What
+// Define and DefineLimits have set stays as it is.
 func (c *Client) DefineQueues(ctx context.Context, source string, queues ...GovernedQueue) (Defined, error) {
 	all := make([]json.RawMessage, len(queues))
 	for i, q := range queues {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// Message is any AMQP message, to be delayed with [Client.PublishIn] or [Client.PublishAt]. As it is
-// JobArgs, EnqueueBulk takes messages too.
+// Message is any AMQP message, to be delayed with [Client.PublishIn] or [Client.PublishAt]. As it
+// is JobArgs, EnqueueBulk takes messages too.
 type Message struct {
 	Exchange   string // "" is the default exchange
 	RoutingKey string
@@ -36,8 +36,8 @@ type MessageProperties struct {
 	DeliveryMode    uint8     `json:"delivery_mode,omitempty"` // 1 is transient; 2, persistent, if zero
 	Priority        uint8     `json:"priority,omitempty"`
 	Timestamp       time.Time `json:"-"` // in whole seconds
-	// Headers have only values that JSON has: nil, bool, string, numbers of up to 64 bits, []any and
-	// map[string]any. Bytes, decimals and times are refused.
+	// Headers have only values that JSON has: nil, bool, string, numbers of up to 64 bits, []any
+	// and map[string]any. Bytes, decimals and times are refused.
 	Headers map[string]any `json:"headers,omitempty"`
 }
 

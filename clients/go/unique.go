@@ -59,8 +59,8 @@ type Decision struct {
 // enqueued.
 var ErrUndecided = errors.New("the job is published, and a leader will decide whether it is a duplicate")
 
-// EnqueueUnique publishes a job, and waits until the leader has decided whether it is a duplicate of
-// another one. It returns which of them stays. A job without EnqueueOptions.Unique has the zero
+// EnqueueUnique publishes a job, and waits until the leader has decided whether it is a duplicate
+// of another one. It returns which of them stays. A job without EnqueueOptions.Unique has the zero
 // Unique.
 //
 // The errors are those of Enqueue, and ErrUndecided if no leader has answered at the deadline. The

@@ -155,8 +155,8 @@ func composed(t *testing.T, path string) (file composeFile) {
 	return file
 }
 
-// The nodes of the cluster have the settings that the docs ask for, and find each other. Each sidecar
-// knows all of them.
+// The nodes of the cluster have the settings that the docs ask for, and find each other. Each
+// sidecar knows all of them.
 func TestComposeCluster(t *testing.T) {
 	compose := composed(t, "deploy/compose-cluster.yaml")
 	settings := compose.Configs["rabbitmq"].Content
@@ -237,8 +237,8 @@ type probe struct {
 	} `yaml:"httpGet"`
 }
 
-// serve takes the command line of deploy/kubernetes.yaml, and its probes have the paths and the host
-// name that the API answers.
+// serve takes the command line of deploy/kubernetes.yaml, and its probes have the paths and the
+// host name that the API answers.
 func TestKubernetes(t *testing.T) {
 	var deployment pods
 	require.NoError(t, yaml.Unmarshal([]byte(deployed(t, "deploy/kubernetes.yaml")), &deployment))

@@ -26,8 +26,8 @@ type flow interface {
 	String() string
 }
 
-// homes are the queues of limited, unique and governed jobs: one on a node that may go away, and one
-// that is replicated.
+// homes are the queues of limited, unique and governed jobs: one on a node that may go away, and
+// one that is replicated.
 var homes = []string{"classic-flow", "quorum-flow"}
 
 // beside is what the flows with workers share. Their workers die all the time.

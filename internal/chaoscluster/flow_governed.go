@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/pause"
 )
 
-// governedFlow governs queues and ends that, again and again, while programs that know nothing of it
-// publish plain jobs for them.
+// governedFlow governs queues and ends that, again and again, while programs that know nothing of
+// it publish plain jobs for them.
 type governedFlow struct {
 	beside
 	switches int

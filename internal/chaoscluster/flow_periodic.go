@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// periodicFlow has periodic jobs for all queues of the row. Their ticks bring jobs, which are counted
-// as the others are.
+// periodicFlow has periodic jobs for all queues of the row. Their ticks bring jobs, which are
+// counted as the others are.
 type periodicFlow struct {
 	*world
 	began    int64 // seconds since 1970

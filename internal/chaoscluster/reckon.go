@@ -29,8 +29,9 @@ type doubles struct {
 // staleAfter is how long after an answer a fire must be recorded as confirmed in the journal.
 const staleAfter = 2 * time.Second
 
-// countDoubles judges each fire of a job that arrived, when the next one was sent. That one need not
-// have arrived: while its queue's node was away, it came back as a copy, which was fired later.
+// countDoubles judges each fire of a job that arrived, when the next one was sent. That one need
+// not have arrived: while its queue's node was away, it came back as a copy, which was fired
+// later.
 func countDoubles(j *jobs, t *truth, log *journal) doubles {
 	d, sent := doubles{byQueue: map[string]int{}, example: map[string]string{}}, t.byJob()
 	for jid, a := range j.came {

@@ -37,8 +37,8 @@ func (w *world) nodeBack(ctx context.Context, node int, f *fault, after time.Dur
 	return w.away(ctx, node, f, after, func() error { return w.nodes.back(ctx, node) })
 }
 
-// away waits, and then calls back to bring the node back. It checks that sidecars report the node as
-// away meanwhile, in their answers and in a log, and none does afterwards.
+// away waits, and then calls back to bring the node back. It checks that sidecars report the node
+// as away meanwhile, in their answers and in a log, and none does afterwards.
 func (w *world) away(ctx context.Context, node int, f *fault, after time.Duration, back func() error) error {
 	namedWithin := w.slacken(10 * time.Second)
 	name, named := w.nodes.name(node), map[string]bool{}
@@ -54,7 +54,8 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 		return err
 	}
 	f.back = time.Now()
-	// While LavinMQ has no leader, all of its nodes refuse connections, and nothing shows which is away.
+	// While LavinMQ has no leader, all of its nodes refuse connections, and nothing shows which is
+	// away.
 	if w.nodes.kind == lavinMQ {
 		after -= w.brokerAway(f.from, f.back)
 	}
@@ -66,7 +67,8 @@ func (w *world) away(ctx context.Context, node int, f *fault, after time.Duratio
 	return w.namesNoMore(ctx, f, node)
 }
 
-// namesNoMore checks that no sidecar reports any of these nodes as away a while after they are back.
+// namesNoMore checks that no sidecar reports any of these nodes as away a while after they are
+// back.
 func (w *world) namesNoMore(ctx context.Context, f *fault, nodes ...int) error {
 	for _, node := range nodes {
 		name := w.nodes.name(node)

@@ -167,8 +167,8 @@ func (t *truth) leader() (sidecar, node int, ok bool) {
 	return t.last.sidecar, t.last.node, true
 }
 
-// open returns how many fires have no answer on the channels that the leader has. One that led before
-// on the same connection has closed its own.
+// open returns how many fires have no answer on the channels that the leader has. One that led
+// before on the same connection has closed its own.
 func (t *truth) open() (open openFires) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

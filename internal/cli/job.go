@@ -118,7 +118,8 @@ func placesOf(t *answer.Timeline) *output.Table {
 	return places
 }
 
-// pastOf returns what happened to the job, and the attempts that workers reported, the newest first.
+// pastOf returns what happened to the job, and the attempts that workers reported, the newest
+// first.
 func pastOf(t *answer.Timeline) *output.Table {
 	past := &output.Table{Columns: []output.Column{output.Time("WHEN"), output.State("WHAT"), output.Name("WHERE"), output.Plain("ATTEMPT"), output.Plain("TOOK"),
 		output.Text("DETAILS"), output.Name("BY")}}

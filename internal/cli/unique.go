@@ -94,7 +94,8 @@ type uniqueFlags struct {
 	NoWait        bool     `help:"Do not wait until a leader has decided which unique job stays."`
 }
 
-// replyTo returns where the leader says which job stays, or "" if the command does not wait for that.
+// replyTo returns where the leader says which job stays, or "" if the command does not wait for
+// that.
 func (f *uniqueFlags) replyTo(j *job) string {
 	if j.Gate == nil || j.Gate.Unique == nil || f.NoWait {
 		return ""
@@ -102,8 +103,8 @@ func (f *uniqueFlags) replyTo(j *job) string {
 	return broker.DirectReply
 }
 
-// decided waits for the decision about a unique job that is published, and prints the jid of the job
-// that stays.
+// decided waits for the decision about a unique job that is published, and prints the jid of the
+// job that stays.
 func (c *producer) decided(ctx context.Context, out output.Streams, j *job, answers <-chan wire.Delivery) error {
 	var reply wire.Reply
 	select {

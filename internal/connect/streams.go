@@ -32,8 +32,8 @@ const (
 	firstRecordTimeout = time.Second
 
 	// noRecordTimeout is the same where the stream listener says that its journal is empty. Every
-	// start beside a new broker waits for it. If it is too short, the sidecar reads an empty journal
-	// of another broker: its own first record never arrives there, so it never leads.
+	// start beside a new broker waits for it. If it is too short, the sidecar reads an empty
+	// journal of another broker: its own first record never arrives there, so it never leads.
 	noRecordTimeout = 250 * time.Millisecond
 )
 

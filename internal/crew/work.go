@@ -110,8 +110,8 @@ func (w *Work) take(l line) {
 	}
 }
 
-// begins takes in that a job begins. A worker may die between the retry of its job and the report of
-// the end. Then the job runs again, and if it fails again it has two retries.
+// begins takes in that a job begins. A worker may die between the retry of its job and the report
+// of the end. Then the job runs again, and if it fails again it has two retries.
 func (w *Work) begins(l line) {
 	twoRetries := w.repeated[before(l.name)]
 	if w.confirmed[l.name] && !twoRetries {

@@ -146,8 +146,8 @@ func draw(t *rapid.T, f field) drawn {
 	return d
 }
 
-// TestTicksMatchOracle compares the ticks of some days around a change of the clock with those of an
-// oracle, which looks at every minute as Vixie cron does.
+// TestTicksMatchOracle compares the ticks of some days around a change of the clock with those of
+// an oracle, which looks at every minute as Vixie cron does.
 func TestTicksMatchOracle(t *testing.T) {
 	zones := []string{"UTC", "America/New_York", "Europe/Stockholm", "Australia/Lord_Howe", "Africa/Cairo", "America/Sao_Paulo", "Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"}
 	begins := []string{"2026-03-07", "2026-03-27", "2026-10-02", "2026-10-24", "2026-10-31", "2025-04-23", "2025-10-29", "2018-02-16", "2018-11-02", "2011-12-28", "2026-02-13", "2040-12-29", "2096-11-02"}

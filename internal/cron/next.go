@@ -5,9 +5,10 @@ import "time"
 // Next returns the first tick after t in a time zone, the zero time if there is none within 41
 // years.
 //
-// If minute and hour both name times, each matching local time is a tick once: at the first instant
-// after the gap if clocks skip it, and the first time if clocks show it twice. All other expressions
-// follow the clock: they match each minute that the clock shows, however often it shows it.
+// If minute and hour both name times, each matching local time is a tick once: at the first
+// instant after the gap if clocks skip it, and the first time if clocks show it twice. All other
+// expressions follow the clock: they match each minute that the clock shows, however often it
+// shows it.
 func (e *Expression) Next(t time.Time, zone *time.Location) time.Time {
 	t = t.In(zone)
 	if e.fixed {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-jobs/millrace/internal/cli/output"
 )
 
-// openBrowser opens an address in the user's browser, and says so if it cannot. It does not wait for
-// the program, which on some systems is the browser itself. Ctrl-C does not end it.
+// openBrowser opens an address in the user's browser, and says so if it cannot. It does not wait
+// for the program, which on some systems is the browser itself. Ctrl-C does not end it.
 func openBrowser(live *output.Live, address string) {
 	cmd := exec.CommandContext(context.Background(), opener(), address)
 	cmd.SysProcAttr = ownGroup()

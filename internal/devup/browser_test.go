@@ -28,8 +28,8 @@ func fakeOpener(t *testing.T, script string) (opened func() string) {
 	}
 }
 
-// The browser has a process group of its own, so that Ctrl-C, which a terminal sends to the group of
-// `millrace up`, does not end it.
+// The browser has a process group of its own, so that Ctrl-C, which a terminal sends to the group
+// of `millrace up`, does not end it.
 func TestOpensBrowser(t *testing.T) {
 	opened := fakeOpener(t, `echo "$1 pid $$ group" $(ps -o pgid= -p $$) > "$opened"`)
 	openBrowser(output.NewLive(&clitest.Buffer{}), "http://127.0.0.1:15680/")

@@ -64,8 +64,8 @@ func areDue(n int64) string {
 	return wire.Counted(n, "delayed message") + " are"
 }
 
-// deliverTo tries to write to the exchanges that match. It leaves out those that the broker makes in
-// each virtual host, which '.*' matches too, and those of Millrace.
+// deliverTo tries to write to the exchanges that match. It leaves out those that the broker makes
+// in each virtual host, which '.*' matches too, and those of Millrace.
 func (e *examination) deliverTo(ctx context.Context) error {
 	all, err := e.mgmt.Exchanges(ctx)
 	if err != nil {

@@ -156,8 +156,8 @@ func (d *deliverer) impersonate(ctx context.Context, conn *broker.Conn, m *messa
 	return err
 }
 
-// use returns the outlet for an exchange. If a new one is one too many, it closes those that are not
-// used.
+// use returns the outlet for an exchange. If a new one is one too many, it closes those that are
+// not used.
 func (d *deliverer) use(exchange string) *outlet {
 	d.mu.Lock()
 	defer d.mu.Unlock()

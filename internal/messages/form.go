@@ -58,8 +58,8 @@ func parse(args json.RawMessage, jid string) (m message, err error) {
 	return m, nil
 }
 
-// Check returns why nothing delivers a message, as the argument of a job has it. It is stricter than
-// the delivery: names of members must be written in lower case.
+// Check returns why nothing delivers a message, as the argument of a job has it. It is stricter
+// than the delivery: names of members must be written in lower case.
 func Check(argument json.RawMessage) error {
 	if err := checkNames(argument); err != nil {
 		return err

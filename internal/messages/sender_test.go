@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// newTaggedWorld has a sidecar whose broker user has tags, and an application with a user of its own.
+// newTaggedWorld has a sidecar whose broker user has tags, and an application with a user of its
+// own.
 func newTaggedWorld(t *testing.T, tags string) (w *world, app *brokertest.User) {
 	t.Helper()
 	w = newWorld(t, func(v *brokertest.Vhost) string {

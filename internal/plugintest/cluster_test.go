@@ -47,8 +47,9 @@ func TestCluster(t *testing.T) {
 }
 
 // testEnablingUnderLoad enables and disables the plugin on all nodes five times, while an
-// application publishes messages and jobs, and receives them. It must not notice. While the plugin is
-// not enabled, RabbitMQ refuses messages to a delayed exchange; those that it has confirmed arrive.
+// application publishes messages and jobs, and receives them. It must not notice. While the plugin
+// is not enabled, RabbitMQ refuses messages to a delayed exchange; those that it has confirmed
+// arrive.
 func testEnablingUnderLoad(t *testing.T, nodes []*node) {
 	t.Helper()
 	l := startLoad(t, nodes)

@@ -19,8 +19,8 @@ const (
 	hour        = int32(3_600_000) // in milliseconds
 )
 
-// TestDelayedExchange publishes through exchanges of the type x-delayed-message. No sidecar runs, so
-// the records stay in the stream.
+// TestDelayedExchange publishes through exchanges of the type x-delayed-message. No sidecar runs,
+// so the records stay in the stream.
 func TestDelayedExchange(t *testing.T) {
 	n := start(t, "millrace.sidecar = /bin/false\n")
 	for _, test := range []struct {

@@ -75,8 +75,8 @@ func deliver(t *testing.T, a *application, count, least, most int) map[string]se
 	return all
 }
 
-// arrivals takes as many messages from the queue, and some time longer, and compares them with those
-// that were sent.
+// arrivals takes as many messages from the queue, and some time longer, and compares them with
+// those that were sent.
 func arrivals(t *testing.T, a *application, queue string, all map[string]sent) {
 	t.Helper()
 	deliveries, err := a.Consume(queue, "", true, false, false, false, nil)
@@ -153,8 +153,8 @@ func testOrder(t *testing.T, n *node) {
 	}
 }
 
-// testDeliveryThroughAnother publishes a message to a delayed exchange to which another is bound. It
-// is delayed once: when it is due, its x-delay is negative.
+// testDeliveryThroughAnother publishes a message to a delayed exchange to which another is bound.
+// It is delayed once: when it is due, its x-delay is negative.
 func testDeliveryThroughAnother(t *testing.T, n *node) {
 	a := n.application(t)
 	a.declare(t, "front", "direct")

@@ -20,8 +20,9 @@ var (
 const (
 	delivering = 100 // messages that a sidecar publishes at the same time
 
-	// In this time the broker writes acknowledgements, on a slow machine. RabbitMQ writes those of a
-	// classic queue every 0.2 seconds. Killed before that, it delivers what was acknowledged again.
+	// In this time the broker writes acknowledgements, on a slow machine. RabbitMQ writes those of
+	// a classic queue every 0.2 seconds. Killed before that, it delivers what was acknowledged
+	// again.
 	unwritten = 500 * time.Millisecond
 )
 

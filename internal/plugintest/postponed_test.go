@@ -21,8 +21,8 @@ import (
 const prefetched = 100
 
 // delayedLoad is an application that publishes to a delayed exchange, and receives. It connects
-// again when a connection or channel ends. A message that the broker has not confirmed may arrive or
-// not.
+// again when a connection or channel ends. A message that the broker has not confirmed may arrive
+// or not.
 type delayedLoad struct {
 	count   int
 	over    time.Duration // how long it takes to publish them

@@ -42,8 +42,8 @@ route(_, _) -> [].
 route(_, _, _) -> [].
 `
 
-// testOtherType publishes on a channel that knows the type's module of another plugin. RabbitMQ lets
-// an open channel keep that module, and adds the interceptor to it.
+// testOtherType publishes on a channel that knows the type's module of another plugin. RabbitMQ
+// lets an open channel keep that module, and adds the interceptor to it.
 func testOtherType(t *testing.T, n *node) {
 	declaring := n.application(t)
 	declaring.declare(t, "other type", "fanout")

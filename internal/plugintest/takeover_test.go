@@ -56,8 +56,8 @@ const archive = `
 // archived is how many messages archiveMessages returns.
 const archived = 1000
 
-// archiveMessages publishes messages, disables the plugin, and moves the messages into the tables of
-// the archived one. The last one is due in an hour, and is not among those that it returns.
+// archiveMessages publishes messages, disables the plugin, and moves the messages into the tables
+// of the archived one. The last one is due in an hour, and is not among those that it returns.
 func archiveMessages(t *testing.T, n *node, last string) map[string]sent {
 	t.Helper()
 	a := n.application(t)
@@ -88,7 +88,8 @@ func archiveMessages(t *testing.T, n *node, last string) map[string]sent {
 	return all
 }
 
-// testArchived takes over what the archived plugin has left in its tables while ours was not enabled.
+// testArchived takes over what the archived plugin has left in its tables while ours was not
+// enabled.
 func testArchived(t *testing.T, n *node) {
 	all := archiveMessages(t, n, "later")
 	require.NoError(t, n.SetPlugins(t.Context(), plugin))

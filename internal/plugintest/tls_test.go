@@ -78,9 +78,9 @@ func (n *node) restartWithTLS(t *testing.T, config string) {
 
 const tlsListener = "listeners.tcp = none\nlisteners.ssl.1"
 
-// reconfigure starts RabbitMQ on the node again, with other settings. RabbitMQ 4.3 sometimes leaves a
-// stream without a leader when its application is stopped and started within a node: then it is
-// started once more.
+// reconfigure starts RabbitMQ on the node again, with other settings. RabbitMQ 4.3 sometimes
+// leaves a stream without a leader when its application is stopped and started within a node: then
+// it is started once more.
 func (n *node) reconfigure(t *testing.T, change func(string) string) {
 	t.Helper()
 	require.NoError(t, n.StopApp(t.Context()))

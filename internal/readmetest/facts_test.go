@@ -131,8 +131,8 @@ func TestMetrics(t *testing.T) {
 	require.Greater(t, len(made), 20)
 	require.Equal(t, made, all("(?m)^\\| `(millrace_\\w+)` \\|", document(t, "docs/monitoring.md")))
 	named := append(slices.Clone(made), "millrace_session", "millrace_plugin") // a cookie, and the plugin's broker user
-	// The first is a Python module, the second a command of Django projects, and the others are class
-	// methods in Ruby.
+	// The first is a Python module, the second a command of Django projects, and the others are
+	// class methods in Ruby.
 	named = append(named, "millrace_jobs", "millrace_worker", "millrace_options", "millrace_retry_in")
 	for _, name := range all(`\b(millrace_[a-z]\w+)`, everything(t)) {
 		require.Contains(t, named, name)

@@ -165,8 +165,8 @@ func javaFragments(t *testing.T, _, folder string, found map[string][]fragment) 
 // spaces returns a text with one space in place of several, and of line ends.
 func spaces(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// pythonFragments lets mypy and pyright check the fragments as async functions, because some of them
-// await. pyright also checks a file with wrong calls, all of which it must report.
+// pythonFragments lets mypy and pyright check the fragments as async functions, because some of
+// them await. pyright also checks a file with wrong calls, all of which it must report.
 func pythonFragments(t *testing.T, _, folder string, found map[string][]fragment) {
 	var module strings.Builder
 	module.WriteString("from names import *\n")

@@ -128,8 +128,8 @@ func main() {
 	tool(t, app, env, "go", "run", ".")
 }
 
-// The binary has no module that only tests and benchmarks use, nor the version of lz4 that comes with
-// one of these.
+// The binary has no module that only tests and benchmarks use, nor the version of lz4 that comes
+// with one of these.
 func TestBinaryHasNoModulesOfTests(t *testing.T) {
 	_, section, found := strings.Cut(document(t, "docs/dependencies.md"), "\n## In tests and benchmarks only\n")
 	require.True(t, found)

@@ -121,7 +121,8 @@ func (s *sidecar) cutOff(t *testing.T, product string) {
 }
 
 // The worker of the page takes as many jobs as it has threads. A job that takes longer than the
-// broker waits for a heartbeat does not cost the connection. After SIGTERM the jobs that run finish.
+// broker waits for a heartbeat does not cost the connection. After SIGTERM the jobs that run
+// finish.
 func TestWorkerWithoutALibrary(t *testing.T) {
 	t.Parallel()
 	const threads, queue = 4, "queue.mails"

@@ -37,7 +37,8 @@ func TestDelayedRecipes(t *testing.T) {
 		{"Celery", celeryRecipe},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// The program before was stopped when it had printed a message, maybe before it acknowledged it.
+			// The program before was stopped when it had printed a message, maybe before it
+			// acknowledged it.
 			_, err := s.vhost.Channel(t).QueueDelete("reminders", false, false, false)
 			require.NoError(t, err)
 			test.run(t, s, blocks)

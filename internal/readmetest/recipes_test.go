@@ -47,7 +47,8 @@ func (s *sidecar) inEnvironment(t *testing.T, folder, environment, line string) 
 }
 
 // delays waits until a message waits as a scheduled job for five seconds, and until a program has
-// printed what the page shows. Its last line must not come early. delays returns the jid of the job.
+// printed what the page shows. Its last line must not come early. delays returns the jid of the
+// job.
 func (s *sidecar) delays(t *testing.T, out *output, printed string) (jid string) {
 	t.Helper()
 	jid = s.entry(t, "scheduled-jobs", "millrace.Message")

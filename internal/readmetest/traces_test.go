@@ -23,9 +23,9 @@ type span struct {
 	Failed                          bool
 }
 
-// A trace leads from a program in one language to a worker in another, as docs/clients.md says: into
-// the same trace at the first attempt, and by a link at a retry and at a scheduled job. The sidecar
-// publishes these two, so it keeps the header traceparent.
+// A trace leads from a program in one language to a worker in another, as docs/clients.md says:
+// into the same trace at the first attempt, and by a link at a retry and at a scheduled job. The
+// sidecar publishes these two, so it keeps the header traceparent.
 func TestTraces(t *testing.T) {
 	s := serve(t)
 	for language, c := range map[string]struct {

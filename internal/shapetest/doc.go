@@ -4,7 +4,7 @@
 //
 // # Exceptions
 //
-// What is larger stands in the table exceptions, with its size. It may shrink, and not grow. An entry
-// that is no longer needed is an error, so the table only gets shorter. The table inCircles has the
-// packages whose files use each other in circles.
+// What is larger stands in the table exceptions, with its size. It may shrink, and not grow. An
+// entry that is no longer needed is an error, so the table only gets shorter. The table inCircles
+// has the packages whose files use each other in circles.
 package shapetest

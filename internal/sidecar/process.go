@@ -113,8 +113,8 @@ func (p *Process) run(started chan<- error) {
 	p.err = p.cmd.Wait()
 }
 
-// FreeAddress returns an address on 127.0.0.1 that is free now. Its port is below the kernel's range
-// for outgoing connections, so that no such connection takes it before the sidecar listens.
+// FreeAddress returns an address on 127.0.0.1 that is free now. Its port is below the kernel's
+// range for outgoing connections, so that no such connection takes it before the sidecar listens.
 func FreeAddress() (string, error) {
 	var err error
 	for range 1000 {

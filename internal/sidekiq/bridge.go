@@ -44,8 +44,9 @@ func New(cfg Config) (*Bridge, error) {
 // Close ends the bridge's connections to Redis.
 func (b *Bridge) Close() error { return b.store.redis.close() }
 
-// Run moves jobs until ctx ends. It returns an error if Redis cannot be used at the beginning. Later
-// it waits while Redis or the broker is away. While another bridge runs, it waits for its end.
+// Run moves jobs until ctx ends. It returns an error if Redis cannot be used at the beginning.
+// Later it waits while Redis or the broker is away. While another bridge runs, it waits for its
+// end.
 func (b *Bridge) Run(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (b *Bridge) check(ctx context.Context) error {
 	return nil
 }
 
-// lead moves jobs as long as this bridge has the lock. It returns an error if the broker refuses the
-// worker for the jobs that go out.
+// lead moves jobs as long as this bridge has the lock. It returns an error if the broker refuses
+// the worker for the jobs that go out.
 func (b *Bridge) lead(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,7 +157,8 @@ func (b *Bridge) handOver(ctx context.Context, job *millrace.RawJob) error {
 	}
 	push := b.store.pushing(job.Queue, text)
 	for retry := pause.Growing(longestPause); ; {
-		// What was sent is waited for, also after ctx has ended. A command has a time limit of its own.
+		// What was sent is waited for, also after ctx has ended. A command has a time limit of its
+		// own.
 		if err = push.try(context.WithoutCancel(ctx)); err == nil {
 			return nil
 		}

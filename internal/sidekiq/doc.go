@@ -1,5 +1,5 @@
-// Package sidekiq moves jobs between Sidekiq's Redis and the broker while both are in use, so that an
-// application can change from one to the other queue by queue.
+// Package sidekiq moves jobs between Sidekiq's Redis and the broker while both are in use, so that
+// an application can change from one to the other queue by queue.
 //
 // Each queue is worked on one side. Jobs of a queue that Millrace's workers run come in: from
 // Sidekiq's list to the queue of the same name. Jobs of a queue that Sidekiq's workers still run go

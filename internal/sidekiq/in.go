@@ -39,8 +39,8 @@ const (
 	fairShare = 5000 // jobs of one source before the others have their turn
 	sayEvery  = time.Minute
 
-	// Between two passes that found nothing. All jobs that stay are looked at in each pass, which must
-	// not keep Redis busy: ten times as long as the pass took, within these bounds.
+	// Between two passes that found nothing. All jobs that stay are looked at in each pass, which
+	// must not keep Redis busy: ten times as long as the pass took, within these bounds.
 	shortestIdle = 200 * time.Millisecond
 	longestIdle  = 5 * time.Second
 )

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// wrapper is the class of Sidekiq that runs a job of Active Job. Its member "wrapped" has the class
-// of that job, and its only argument is that job. Every version of Sidekiq knows the name that Rails
-// gave it; newer ones have newWrapper too.
+// wrapper is the class of Sidekiq that runs a job of Active Job. Its member "wrapped" has the
+// class of that job, and its only argument is that job. Every version of Sidekiq knows the name
+// that Rails gave it; newer ones have newWrapper too.
 const (
 	wrapper    = "ActiveJob::QueueAdapters::SidekiqAdapter::JobWrapper"
 	newWrapper = "Sidekiq::ActiveJob::Wrapper"
@@ -51,8 +51,8 @@ var unsupported = []struct {
 	{"bid", batch}, {"encrypt", encrypted}, {"unique_for", unique}, {"unique_token", unique}, {"lock_digest", unique}, {"unique_digest", unique},
 }
 
-// fromSidekiq returns the message that enters a job. score is the one in a sorted set. The error is a
-// reason if the job must stay in Redis.
+// fromSidekiq returns the message that enters a job. score is the one in a sorted set. The error
+// is a reason if the job must stay in Redis.
 func (r Rules) fromSidekiq(from source, job []byte, score float64) (m wire.Message, err error) {
 	if err := check(job); err != nil {
 		return m, err

@@ -66,9 +66,9 @@ const (
 	impossible // no broker takes it
 )
 
-// publish publishes messages in their order, and returns their fates. The error is a *refusal, unless
-// the connection cannot be used any more. What was sent is waited for, also by a bridge that is
-// stopping: it would come twice otherwise.
+// publish publishes messages in their order, and returns their fates. The error is a *refusal,
+// unless the connection cannot be used any more. What was sent is waited for, also by a bridge
+// that is stopping: it would come twice otherwise.
 func (l *link) publish(messages []wire.Message) (fates []fate, failed error) {
 	fates = make([]fate, len(messages))
 	open := map[uint64]int{}

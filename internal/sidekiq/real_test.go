@@ -253,8 +253,8 @@ func (r *real) enqueueLetters(t *testing.T, jobs int) []string {
 	return jids
 }
 
-// killBridge starts the bridge, and kills it or breaks its connections some times. The function that
-// it returns waits for the last one, and returns how many there were.
+// killBridge starts the bridge, and kills it or breaks its connections some times. The function
+// that it returns waits for the last one, and returns how many there were.
 func (r *real) killBridge(t *testing.T, times int) (stop func() int) {
 	back, front := brokertest.NewProxy(t, r.amqp), brokertest.NewProxy(t, r.from)
 	var (
@@ -289,7 +289,8 @@ func (r *real) killBridge(t *testing.T, times int) (stop func() int) {
 				front.Heal(t)
 			default:
 				kill()
-				// Its lock is that of a bridge that does not answer. Another one would wait for its end.
+				// Its lock is that of a bridge that does not answer. Another one would wait for
+				// its end.
 				_, _ = r.store.redis.do(context.Background(), "DEL", lockKey)
 				start()
 			}

@@ -22,8 +22,8 @@ const redisTimeout = 3 * time.Second
 
 var database = regexp.MustCompile(`^(/\d*)?$`)
 
-// newServer returns the server at a URL. It connects later. The error does not repeat the URL, which
-// may hold a password.
+// newServer returns the server at a URL. It connects later. The error does not repeat the URL,
+// which may hold a password.
 func newServer(address string) (*server, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Opaque != "" || !database.MatchString(u.Path) {
@@ -46,8 +46,8 @@ func newServer(address string) (*server, error) {
 
 func (s *server) close() error { return s.pool.Close() }
 
-// do carries out a command. It tries once: a command that was carried out twice could remove another
-// job.
+// do carries out a command. It tries once: a command that was carried out twice could remove
+// another job.
 func (s *server) do(ctx context.Context, command string, args ...any) (any, error) {
 	conn, err := s.pool.GetContext(ctx)
 	if err != nil {

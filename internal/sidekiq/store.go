@@ -51,8 +51,8 @@ func sourceOf(key string) source {
 	return source{list, key}
 }
 
-// queueOf returns the queue of a job. For Sidekiq's workers that is the list in which it is, even if
-// the job names another one.
+// queueOf returns the queue of a job. For Sidekiq's workers that is the list in which it is, even
+// if the job names another one.
 func (s source) queueOf(named string) string {
 	switch {
 	case s.place == list:
@@ -63,8 +63,8 @@ func (s source) queueOf(named string) string {
 	return named
 }
 
-// The bridge's own keys. A private list has the jobs that have left a source and that the broker has
-// not confirmed yet.
+// The bridge's own keys. A private list has the jobs that have left a source and that the broker
+// has not confirmed yet.
 const (
 	ours       = "millrace:bridge:"
 	lockKey    = ours + "lock"
@@ -138,10 +138,10 @@ func (s *store) peek(ctx context.Context, from source, skip, n int64) (items []i
 // errLock says that another bridge has the lock.
 var errLock = errors.New("another bridge moves jobs now")
 
-// A worker of Sidekiq may take the same job at the same time. The job leaves the source once, so one
-// of the two gets it. The scripts search no more of a list than the bridge has looked at: in a long
-// list, the search for a job that is gone would keep Redis busy. What can fail comes first, because
-// a script is not undone.
+// A worker of Sidekiq may take the same job at the same time. The job leaves the source once, so
+// one of the two gets it. The scripts search no more of a list than the bridge has looked at: in a
+// long list, the search for a job that is gone would keep Redis busy. What can fail comes first,
+// because a script is not undone.
 var (
 	takeFromList = redis.NewScript(4, `
 if redis.call('GET', KEYS[4]) ~= ARGV[1] then return redis.error_reply('LOCK of another bridge') end
@@ -178,8 +178,8 @@ if redis.call('LREM', KEYS[2], -1, ARGV[1] .. ' ' .. ARGV[2]) == 1 then redis.ca
 return 1`)
 )
 
-// take moves items from a source into its private list, and returns those that were still there. They
-// are among the first depth ones.
+// take moves items from a source into its private list, and returns those that were still there.
+// They are among the first depth ones.
 func (s *store) take(ctx context.Context, from source, items []item, depth int64) (taken []item, err error) {
 	script, args := takeFromList, make([]any, 0, 6+2*len(items))
 	args = append(args, from.key, from.private(), sourcesKey, lockKey, s.id, depth)
@@ -231,8 +231,8 @@ func (s *store) putBack(ctx context.Context, from source, i item) error {
 	return err
 }
 
-// pushing is one job on its way to Sidekiq's workers. It is pushed once, however often that is tried:
-// a Redis that was frozen executes all attempts when it continues.
+// pushing is one job on its way to Sidekiq's workers. It is pushed once, however often that is
+// tried: a Redis that was frozen executes all attempts when it continues.
 type pushing struct {
 	store *store
 	queue string
@@ -266,8 +266,8 @@ var releaseLock = redis.NewScript(1, `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`)
 
-// lock takes the lock, or keeps it. It reports whether this bridge has it. Two bridges that both took
-// themselves for the one would publish the same jobs, but lose none.
+// lock takes the lock, or keeps it. It reports whether this bridge has it. Two bridges that both
+// took themselves for the one would publish the same jobs, but lose none.
 func (s *store) lock(ctx context.Context) (bool, error) {
 	got, err := redis.Int(s.redis.run(ctx, renewLock, lockKey, s.id, lockTime.Milliseconds()))
 	return got == 1, err

@@ -34,9 +34,9 @@ type Sum struct {
 	Run   Spread
 	Wait  Spread
 
-	// Attempts has how many jobs came to their end (success, dead, discarded) at their first attempt,
-	// how many at their second, and so on, if their workers report attempts. The 100th also counts
-	// all later ones.
+	// Attempts has how many jobs came to their end (success, dead, discarded) at their first
+	// attempt, how many at their second, and so on, if their workers report attempts. The 100th
+	// also counts all later ones.
 	Attempts []int64
 }
 

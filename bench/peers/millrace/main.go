@@ -1,5 +1,5 @@
-// Command millrace is Millrace's part of `make bench-peers`: a worker and producers with the Go client.
-// The environment says what the work is, and the argument what part the process plays.
+// Command millrace is Millrace's part of `make bench-peers`: a worker and producers with the Go
+// client. The environment says what the work is, and the argument what part the process plays.
 package main
 
 import (

@@ -13,8 +13,8 @@
 //
 // Both keep unique jobs apart: a duplicate is not enqueued, and EnqueueUnique says so.
 //
-// Both keep the periodic jobs, limits and governed queues that code defines: see Define and Periodic,
-// DefineLimits and Limits, DefineQueues and Queues.
+// Both keep the periodic jobs, limits and governed queues that code defines: see Define and
+// Periodic, DefineLimits and Limits, DefineQueues and Queues.
 //
 // Both check jobs as a Client does, and handlers get args that went through JSON. Middleware,
 // timeouts, and the hooks Failure and Death work as in production.

@@ -19,8 +19,8 @@ import (
 type Parent int
 
 const (
-	// Auto makes a child of the first attempt of a job that was not scheduled, and links all others:
-	// they may come days later.
+	// Auto makes a child of the first attempt of a job that was not scheduled, and links all
+	// others: they may come days later.
 	Auto Parent = iota
 	// Child makes a child of each attempt, in the same trace.
 	Child

@@ -102,8 +102,8 @@ func (s *sender) try(ctx context.Context, e *entry) error {
 	return err
 }
 
-// publish publishes a record, unless it waits already. The scheduler would drop the repeat only when
-// it delivers the job, and until then the list would have the job twice.
+// publish publishes a record, unless it waits already. The scheduler would drop the repeat only
+// when it delivers the job, and until then the list would have the job twice.
 func (s *sender) publish(ctx context.Context, l *link, e *entry) error {
 	records, err := s.waiting(ctx, e.stream(), e.jid)
 	if err != nil {

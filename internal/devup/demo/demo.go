@@ -128,8 +128,8 @@ func declare(conn *amqp.Connection) error {
 	return nil
 }
 
-// declareEvents declares what an application has that knows nothing of jobs: an exchange, and a queue
-// for its messages. The queue keeps the newest ones.
+// declareEvents declares what an application has that knows nothing of jobs: an exchange, and a
+// queue for its messages. The queue keeps the newest ones.
 func declareEvents(ch *amqp.Channel) error {
 	if err := ch.ExchangeDeclare(events, amqp.ExchangeTopic, true, false, false, false, nil); err != nil {
 		return fmt.Errorf("declare %s: %w", events, err)

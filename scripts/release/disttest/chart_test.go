@@ -103,9 +103,9 @@ func TestChart(t *testing.T) {
 
 var update = flag.Bool("update", false, "write the golden files of the chart")
 
-// TestChartIsUnchanged compares what the chart renders with golden files. They show in a review what
-// a change of a template does. After one, `make golden` writes them. They leave out the alerts and
-// the dashboard, which TestChartHasAlerts compares with their sources.
+// TestChartIsUnchanged compares what the chart renders with golden files. They show in a review
+// what a change of a template does. After one, `make golden` writes them. They leave out the
+// alerts and the dashboard, which TestChartHasAlerts compares with their sources.
 func TestChartIsUnchanged(t *testing.T) {
 	_, version := dist(t)
 	files, err := filepath.Glob("testdata/values/*.yaml")
