@@ -38,8 +38,10 @@ type alternate struct {
 
 const (
 	alternateEvery  = time.Second
-	alternateWithin = 2 * time.Second // for one question to the management API
-	alternateUnseen = time.Minute     // how long messages alone show that it works
+	alternateWithin = 2 * time.Second       // for one question to the management API
+	alternateBegins = 2 * time.Second       // how long a broker may take to apply a policy
+	alternateSoon   = 50 * time.Millisecond // between two looks meanwhile
+	alternateUnseen = time.Minute           // how long messages alone show that it works
 )
 
 func newAlternate(conn *broker.Conn, mgmt *broker.Management, log *slog.Logger, try func(context.Context) error) *alternate {
@@ -67,10 +69,20 @@ func (a *alternate) watch(ctx context.Context, on bool) {
 	a.mu.Unlock()
 	switch {
 	case on && !was:
-		a.look(ctx)
+		a.begin(ctx)
 	case was && !on && a.mgmt != nil:
 		if err := broker.AlternateOf(a.mgmt).Drop(ctx); err != nil && ctx.Err() == nil {
 			a.log.Warn("scheduler: cannot remove the policy millrace-governed, which is not needed any more", "error", err)
+		}
+	}
+}
+
+// begin looks until the broker applies the policies, which the first look has set. While jobs.gated
+// is bound instead, jobs double that a worker's binding takes too.
+func (a *alternate) begin(ctx context.Context) {
+	for until := time.Now().Add(alternateBegins); ; {
+		if a.look(ctx); a.mgmt == nil || a.isSafe() || time.Now().After(until) || pause.For(ctx, alternateSoon) != nil {
+			return
 		}
 	}
 }
