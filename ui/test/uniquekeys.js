@@ -52,7 +52,7 @@ export function uniqueKeys(world) {
   story(world, 'a key that is taken for a time is freed after a question, and the audit log has it', async (me) => {
     const sent = await enqueue(world, 'once-a-day', { key: 'daily-42', for: 86400 }, { at: undefined, queue: 'side', class: 'Side' });
     assert.deepEqual(sent, { jid: 'once-a-day' });
-    await until('the job has ended', async () => (await holds(world, 'daily-42')).some((/** @type {any} */ k) => k.state === 'period'));
+    await until('the job has ended', async () => (await holds(world, 'daily-42')).map((/** @type {any} */ k) => k.state).join() === 'period');
     const table = await list(me, 'once-a-day');
     const row = table.find('row', /^daily-42/);
     await row.reads(/^daily-42 for a time once-a-day .* ago in /);
