@@ -36,6 +36,7 @@ func TestTutorials(t *testing.T) {
 		{"docs/tutorials/rate-limit.md", "rate-limit", func(*testing.T, *reader) {}},
 		{"docs/tutorials/one-per-customer.md", "one-per-customer", func(*testing.T, *reader) {}},
 		{"docs/tutorials/no-duplicates.md", "no-duplicates", func(*testing.T, *reader) {}},
+		{"docs/tutorials/govern-a-queue.md", "govern-a-queue", inPython},
 	} {
 		t.Run(page.name, func(t *testing.T) { // one after another: they have the same queue
 			r := &reader{network: network, project: filepath.Join(desk, page.name)}

@@ -23,7 +23,7 @@ func guides(t *testing.T) []string {
 			}
 		}
 	}
-	require.Len(t, pages, 16)
+	require.Len(t, pages, 17)
 	return pages
 }
 
