@@ -108,13 +108,17 @@ func passOn(ctx context.Context, ch *amqp.Channel, pub *Publisher, taken []wire.
 	return moved, err
 }
 
+// Transform makes a message of another, with a value about it. If it returns no message, the other
+// one is dropped. If it returns an error, the other one goes back to its queue.
+type Transform[T any] func(wire.Delivery) (*wire.Message, *T, error)
+
 // Transfer takes up to most messages from the head of a queue, by its full name, and publishes the
-// message that transform makes of each.
+// message that transform makes of each. It transforms several at once.
 //
 // When the broker has confirmed a publish and a queue has taken it, Transfer acknowledges the
 // original message. It returns the values that transform made with those messages. All other
 // messages go back to the queue. After the loss of a connection a message may be in both places.
-func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) ([]T, error) {
+func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transform Transform[T]) ([]T, error) {
 	pub, err := c.Publisher(ctx)
 	if err != nil {
 		return nil, err
@@ -132,7 +136,7 @@ func Transfer[T any](ctx context.Context, c *Conn, name string, most int, transf
 }
 
 // transfer is Transfer over one channel. more is false if the queue had fewer messages.
-func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, most int, transform func(wire.Delivery) (wire.Message, *T)) (_ []T, more bool, _ error) {
+func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, most int, transform Transform[T]) (_ []T, more bool, _ error) {
 	all, err := onQueue(ctx, c, name, func(ch *amqp.Channel) (transferred []T, err error) {
 		taken, err := take(ch, name, most)
 		if err != nil {
@@ -142,10 +146,11 @@ func transfer[T any](ctx context.Context, c *Conn, pub *Publisher, name string, 
 		given, faults := make([]*T, len(taken)), make([]error, len(taken))
 		var g errgroup.Group
 		for i, d := range taken {
-			var m wire.Message
-			m, given[i] = transform(d)
 			g.Go(func() error {
-				faults[i] = pub.SendMandatory(ctx, m)
+				var m *wire.Message
+				if m, given[i], faults[i] = transform(d); m != nil {
+					faults[i] = pub.SendMandatory(ctx, *m)
+				}
 				return nil
 			})
 		}

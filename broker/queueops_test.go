@@ -170,14 +170,14 @@ func TestTransfer(t *testing.T) {
 	v, conn := filled(t, "queue.a", "1", "2", "3", "4")
 	_, err := v.Channel(t).QueueDeclare("queue.b", true, false, false, false, nil)
 	require.NoError(t, err)
-	to := func(queue func(text string) string) func(wire.Delivery) (wire.Message, *string) {
-		return func(d wire.Delivery) (wire.Message, *string) {
+	to := func(queue func(text string) string) broker.Transform[string] {
+		return func(d wire.Delivery) (*wire.Message, *string, error) {
 			text := string(d.Body)
-			m := wire.Message{Key: queue(text), Body: d.Body}
+			m := &wire.Message{Key: queue(text), Body: d.Body}
 			if text == "2" {
-				return m, nil
+				return m, nil, nil
 			}
-			return m, &text
+			return m, &text, nil
 		}
 	}
 	handed, err := broker.Transfer(soon(t), conn, "queue.a", 3, to(func(string) string { return "queue.b" }))
@@ -188,6 +188,15 @@ func TestTransfer(t *testing.T) {
 	require.ErrorIs(t, err, broker.ErrReturned)
 	require.Empty(t, handed)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "the message stays in its queue")
+
+	wrong := errors.New("not now")
+	_, err = broker.Transfer(soon(t), conn, "queue.a", 9, func(wire.Delivery) (*wire.Message, *string, error) { return nil, nil, wrong })
+	require.ErrorIs(t, err, wrong)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.a") == 1 }, "the message goes back to its queue")
+	handed, err = broker.Transfer(soon(t), conn, "queue.a", 9, func(wire.Delivery) (*wire.Message, *string, error) { return nil, nil, nil })
+	require.NoError(t, err)
+	require.Empty(t, handed)
+	require.Zero(t, v.QueueLength(t, "queue.a"), "the message is dropped")
 	_, err = broker.Transfer(soon(t), conn, "queue.nowhere", 9, to(func(string) string { return "queue.b" }))
 	requireReason(t, err, broker.ReasonMissing)
 }
@@ -202,9 +211,9 @@ func TestQuorumQueueForgetsNoAcknowledgement(t *testing.T) {
 			return conn.Queues().Move(soon(t), queue, n, into("queue.b"))
 		},
 		"Transfer": func(queue string) (int, error) {
-			all, err := broker.Transfer(soon(t), conn, queue, n, func(d wire.Delivery) (wire.Message, *string) {
-				text := string(d.Body)
-				return into("queue.b")(d), &text
+			all, err := broker.Transfer(soon(t), conn, queue, n, func(d wire.Delivery) (*wire.Message, *string, error) {
+				text, m := string(d.Body), into("queue.b")(d)
+				return &m, &text, nil
 			})
 			return len(all), err
 		},

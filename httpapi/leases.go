@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -136,23 +137,43 @@ func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string,
 	// Jobs that were taken become leases, also if the client has gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
 	defer cancel()
-	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (wire.Message, *answer.Lease) {
-		return l.lend(&d, name, terms.lasts)
+	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (*wire.Message, *answer.Lease, error) {
+		slot := ""
+		if l.entries.Trusts(&wire.Record{UserID: d.UserID}) {
+			slot, _ = d.Headers[wire.HeaderSlot].(string)
+		}
+		if runs, err := l.claim(ctx, slot); err != nil || !runs {
+			return nil, nil, err
+		}
+		m, lease := l.lend(&d, name, slot, terms.lasts)
+		return &m, lease, nil
 	})
 }
 
+// claim asks, as a worker does, whether a job that holds a slot may run: it may have ended, or
+// another copy of it runs.
+func (l *leasesAPI) claim(ctx context.Context, slot string) (runs bool, err error) {
+	if slot == "" {
+		return true, nil
+	}
+	reply := l.leader.ask(ctx, wire.Command{Command: wire.CommandClaim, Slot: slot, Process: wire.NewLeaseID(wire.Lease{At: l.now()})})
+	switch {
+	case reply.Status == wire.StatusBad: // the header is no slot: a worker would ask for ever
+		return true, nil
+	case reply.Claim == "":
+		return false, problem.Unavailable(errors.New(reply.Reason), "the leader does not say now whether a job with a limit may run")
+	}
+	return reply.Claim == wire.ClaimRun, nil
+}
+
 // lend makes a lease of a job, or does with it what a worker does with a job that it does not run.
-func (l *leasesAPI) lend(d *wire.Delivery, queue string, lasts time.Duration) (wire.Message, *answer.Lease) {
+func (l *leasesAPI) lend(d *wire.Delivery, queue, slot string, lasts time.Duration) (wire.Message, *answer.Lease) {
 	now := l.now()
 	job, err := wire.LeasedJob(d, queue)
 	if err != nil {
 		return rejectedMessage(d, queue), nil
 	}
-	trace, slot := wire.TraceOf(d.Headers), ""
-	trusted := l.entries.Trusts(&wire.Record{UserID: d.UserID})
-	if trusted {
-		slot, _ = d.Headers[wire.HeaderSlot].(string)
-	}
+	trace, trusted := wire.TraceOf(d.Headers), l.entries.Trusts(&wire.Record{UserID: d.UserID})
 	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // the leader handles expired jobs
 		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw), slot), nil
 	}

@@ -77,6 +77,7 @@ func TestLeases(t *testing.T) {
 		{"a lease that is extended", leaseIsExtended},
 		{"leases that run out", leasesRunOut},
 		{"a job that no worker can run", jobThatNoWorkerCanRun},
+		{"a job with a limit that has ended", jobThatHasEndedIsNotLeased},
 		{"a paused queue", pausedQueueLeasesNothing},
 		{"a crash before the acknowledgement", leaseStandsAfterCrash},
 	} {
@@ -167,6 +168,30 @@ func jobThatNoWorkerCanRun(l *leasing) {
 	brokertest.Eventually(l.t, func() bool { return gjson.Get(l.get("/api/dead-jobs?jid=x1"), "0.error_class").Str == "expired" }, "it has expired")
 	_, err = l.post("/api/job-queues/nowhere/lease", "{}")
 	require.ErrorContains(l.t, err, "no queue")
+}
+
+// jobThatHasEndedIsNotLeased is about a worker that died after it had reported the end of a job, and
+// before it acknowledged it.
+func jobThatHasEndedIsNotLeased(l *leasing) {
+	_, err := l.api.Do(l.t.Context(), apiclient.Request{Method: http.MethodPut, Path: "/api/limits/leased", Body: []byte(`{"queues":["limited"],"concurrency":1}`)})
+	require.NoError(l.t, err)
+	l.enqueue("limited", "l1", `,"gate":{}`)
+	ch := l.v.Channel(l.t)
+	got, ok, err := ch.Get("queue.limited", false)
+	require.NoError(l.t, err)
+	require.True(l.t, ok)
+	slot, _ := got.Headers[wire.HeaderSlot].(string)
+	require.NotEmpty(l.t, slot)
+	end, err := wire.End{Type: wire.TypeEnded, Slot: slot, Process: "w"}.Message()
+	require.NoError(l.t, err)
+	l.v.Publish(l.t, "", wire.JobEnds, amqp.Publishing{Body: end.Body})
+	require.NoError(l.t, got.Nack(false, true))
+	answer, err := l.post("/api/job-queues/limited/lease", `{"wait_ms":2000}`)
+	require.NoError(l.t, err)
+	require.Equal(l.t, "[]", answer[:2])
+	require.Zero(l.t, l.v.QueueLength(l.t, "queue.limited"), "it is dropped")
+	l.enqueue("limited", "l2", `,"gate":{}`)
+	require.NoError(l.t, l.settle(l.take("limited", patiently), "ack", ""))
 }
 
 func pausedQueueLeasesNothing(l *leasing) {
