@@ -50,8 +50,11 @@ export function uniqueKeys(world) {
   });
 
   story(world, 'a key that is taken for a time is freed after a question, and the audit log has it', async (me) => {
-    const sent = await enqueue(world, 'once-a-day', { key: 'daily-42', for: 86400 }, { at: undefined, queue: 'side', class: 'Side' });
+    await http(`${world.base}/api/job-queues/daily`, 'PUT');
+    const sent = await enqueue(world, 'once-a-day', { key: 'daily-42', for: 86400 }, { at: undefined, queue: 'daily' });
     assert.deepEqual(sent, { jid: 'once-a-day' });
+    const [lease] = await http(`${world.base}/api/job-queues/daily/lease`, 'POST', { wait_ms: 20_000 });
+    await http(`${world.base}/api/leases/${lease.id}/ack`, 'POST');
     await until('the job has ended', async () => (await holds(world, 'daily-42')).map((/** @type {any} */ k) => k.state).join() === 'period');
     const table = await list(me, 'once-a-day');
     const row = table.find('row', /^daily-42/);
