@@ -138,14 +138,15 @@ func (l *leasesAPI) takeNow(ctx context.Context, conn *broker.Conn, name string,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeBudget)
 	defer cancel()
 	return broker.Transfer(ctx, conn, full, terms.max, func(d wire.Delivery) (*wire.Message, *answer.Lease, error) {
-		slot := ""
+		slot, ranOut := "", 0
 		if l.entries.Trusts(&wire.Record{UserID: d.UserID}) {
 			slot, _ = d.Headers[wire.HeaderSlot].(string)
+			ranOut = wire.RanOut(&d)
 		}
 		if runs, err := l.claim(ctx, slot); err != nil || !runs {
 			return nil, nil, err
 		}
-		m, lease := l.lend(&d, name, slot, terms.lasts)
+		m, lease := l.lend(&d, name, slot, ranOut, terms.lasts)
 		return &m, lease, nil
 	})
 }
@@ -167,19 +168,15 @@ func (l *leasesAPI) claim(ctx context.Context, slot string) (runs bool, err erro
 }
 
 // lend makes a lease of a job, or does with it what a worker does with a job that it does not run.
-func (l *leasesAPI) lend(d *wire.Delivery, queue, slot string, lasts time.Duration) (wire.Message, *answer.Lease) {
+func (l *leasesAPI) lend(d *wire.Delivery, queue, slot string, ranOut int, lasts time.Duration) (wire.Message, *answer.Lease) {
 	now := l.now()
 	job, err := wire.LeasedJob(d, queue)
 	if err != nil {
 		return rejectedMessage(d, queue), nil
 	}
-	trace, trusted := wire.TraceOf(d.Headers), l.entries.Trusts(&wire.Record{UserID: d.UserID})
+	trace := wire.TraceOf(d.Headers)
 	if !job.ExpiresAt.IsZero() && job.ExpiresAt.Before(now) { // the leader handles expired jobs
 		return entryMessage(wire.ScheduledJobs, &job, trace, wire.ScheduledJob(job.JID, wire.Seconds(now), job.Raw), slot), nil
-	}
-	ranOut := 0
-	if trusted {
-		ranOut = wire.RanOut(d)
 	}
 	if ranOut >= wire.MaxRunOut {
 		f := wire.Failure{JID: job.JID, RetryCount: job.RetryCount, ErrorClass: wire.ReasonPoison, ErrorMessage: fmt.Sprintf("its lease ran out %d times", ranOut)}

@@ -88,7 +88,7 @@ func (c *claims) step(time.Time) error {
 
 // decide returns the answer to a claim, or nothing while it is not known.
 func (c *claims) decide(slot *wire.Slot) (answer string, err error) {
-	if ended, err := c.entries.Slots.HasEnded(*slot); err != nil || ended {
+	if ended, err := c.entries.Slots.HasEnded(slot.Stream, slot.Offset, slot.JIDTag); err != nil || ended {
 		return wire.ClaimDrop, err
 	}
 	if c.ledger.Busy(ledger.ID(slot.Stream, slot.Offset)) != nil {
@@ -117,5 +117,5 @@ func (b *base) isReported(d *tracker.Doubt) (bool, error) {
 	if d.ID.Stream == "" {
 		return false, nil
 	}
-	return b.entries.Slots.HasEnded(wire.Slot{Stream: d.ID.Stream, Offset: d.ID.Offset, JIDTag: d.JID})
+	return b.entries.Slots.HasEnded(d.ID.Stream, d.ID.Offset, d.JID)
 }

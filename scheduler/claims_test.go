@@ -27,8 +27,7 @@ func TestNewestFireRuns(t *testing.T) {
 	sc.reportEnd(sc.newestSlot())
 	sc.rounds(s, 2, nil)
 
-	job := `{"jid":"j","class":"L","queue":"q","args":[],"gate":{}}`
-	sc.broker.append(wire.Gated, "client", wire.Message{Key: wire.Gated, Body: []byte(job)})
+	sc.gated("j", "q")
 	require.NoError(t, s.readAll())
 	require.NoError(t, s.step(sc.now)) // fires it
 	for len(s.conn.out) > 0 {
@@ -37,11 +36,8 @@ func TestNewestFireRuns(t *testing.T) {
 	first := sc.newestSlot()
 
 	var answers []string
-	claim := func(s *modelSidecar, process string) {
-		cmd := wire.Command{Command: wire.CommandClaim, Slot: first, Process: process}
-		require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { answers = append(answers, r.Claim) }))
-	}
-	claim(s, "w1")
+	cmd := wire.Command{Command: wire.CommandClaim, Slot: first, Process: "w1"}
+	require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { answers = append(answers, r.Claim) }))
 	for range 3 {
 		for len(s.conn.out) > 0 {
 			sc.broker.process(s.conn, sc.now)
@@ -84,8 +80,7 @@ func TestJobThatWaitsIsDropped(t *testing.T) {
 	slot, err := wire.ParseSlot(sc.newestSlot())
 	require.NoError(t, err)
 	sc.broker.full["q"] = true
-	waiting := `{"jid":"k","class":"L","queue":"q","args":[],"gate":{}}`
-	offset := sc.broker.append(wire.Gated, "client", wire.Message{Key: wire.Gated, Body: []byte(waiting)})
+	offset := sc.gated("k", "q")
 	sc.rounds(s, 2, nil)
 	refused := wire.Slot{Stream: wire.Gated, Offset: offset, Epoch: slot.Epoch, Seq: slot.Seq, JIDTag: "k"}
 	require.Equal(t, wire.ClaimDrop, sc.claim(s, refused.String(), "w1"))

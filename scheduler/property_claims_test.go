@@ -21,15 +21,21 @@ type atWork struct {
 	dropped bool // the leader said so, and a worker has acknowledged it
 }
 
-// work has a worker take a job.
-func (w *world) work(t *rapid.T) {
-	var all []*copyOf
+// copiesThat returns the copies of which something is so.
+func (w *world) copiesThat(is func(*copyOf) bool) (all []*copyOf) {
 	for _, c := range w.broker.copies {
-		if w.waits(c) {
+		if is(c) {
 			all = append(all, c)
 		}
 	}
-	if len(all) > 0 {
+	return all
+}
+
+func runs(c *copyOf) bool { return c.running }
+
+// work has a worker take a job.
+func (w *world) work(t *rapid.T) {
+	if all := w.copiesThat(w.waits); len(all) > 0 {
 		w.begin(rapid.SampledFrom(all).Draw(t, "taken"))
 	}
 }
@@ -96,23 +102,20 @@ func (w *world) takeAll(t *rapid.T) {
 	for range 12 {
 		w.round()
 		w.now = w.now.Add(time.Second)
-		for _, c := range w.broker.copies {
-			if w.waits(c) {
-				w.begin(c)
-			}
-		}
+		w.beginAll()
+	}
+}
+
+// beginAll has workers begin with all jobs that wait.
+func (w *world) beginAll() {
+	for _, c := range w.copiesThat(w.waits) {
+		w.begin(c)
 	}
 }
 
 // killWorker has a worker die. Its job is lost if the broker has lost it meanwhile.
 func (w *world) killWorker(t *rapid.T) {
-	var all []*copyOf
-	for _, c := range w.broker.copies {
-		if c.running {
-			all = append(all, c)
-		}
-	}
-	if len(all) > 0 {
+	if all := w.copiesThat(runs); len(all) > 0 {
 		rapid.SampledFrom(all).Draw(t, "dies").running = false
 	}
 }

@@ -117,10 +117,8 @@ func sortedHolders(all map[holder]*copyOf) []holder {
 // running returns the jobs that run.
 func (w *world) running() map[holder]*copyOf {
 	all := map[holder]*copyOf{}
-	for _, c := range w.broker.copies {
-		if c.running {
-			all[holderOf(c)] = c
-		}
+	for _, c := range w.copiesThat(runs) {
+		all[holderOf(c)] = c
 	}
 	return all
 }
@@ -153,13 +151,9 @@ func (w *world) end(c *copyOf) {
 
 // endJobs has the workers end all jobs.
 func (w *world) endJobs() {
-	for _, c := range w.broker.copies {
-		if w.waits(c) {
-			w.begin(c)
-		}
-		if c.running {
-			w.end(c)
-		}
+	w.beginAll()
+	for _, c := range w.copiesThat(runs) {
+		w.end(c)
 	}
 }
 

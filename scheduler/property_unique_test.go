@@ -95,12 +95,7 @@ func (w *world) endFirst(t *rapid.T) {
 	if s == nil || s.core.phase != phaseLeading {
 		return
 	}
-	waiting := w.out()
-	for _, p := range sortedHolders(waiting) {
-		if w.waits(waiting[p]) {
-			w.begin(waiting[p])
-		}
-	}
+	w.beginAll()
 	for range 2 {
 		w.round()
 	}

@@ -20,9 +20,14 @@ func (sc *scene) limited(s *modelSidecar, jid, queue string) {
 		d := &wire.Definitions{Source: "test", Limits: []json.RawMessage{json.RawMessage(`{"name":"one","concurrency":1}`)}}
 		require.Equal(sc.t, wire.StatusOK, sc.ask(s, wire.Command{Command: wire.CommandDefine, Definitions: d}).Status)
 	}
-	job := `{"jid":"` + jid + `","class":"L","queue":"` + queue + `","args":[],"gate":{}}`
-	sc.broker.append(wire.Gated, "client", wire.Message{Key: wire.Gated, Body: []byte(job)})
+	sc.gated(jid, queue)
 	sc.rounds(s, 5, nil)
+}
+
+// gated has a client publish a job that limits count, and returns its offset.
+func (sc *scene) gated(jid, queue string) int64 {
+	job := `{"jid":"` + jid + `","class":"L","queue":"` + queue + `","args":[],"gate":{}}`
+	return sc.broker.append(wire.Gated, "client", wire.Message{Key: wire.Gated, Body: []byte(job)})
 }
 
 func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {

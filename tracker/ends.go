@@ -5,7 +5,6 @@ import (
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
-	"github.com/millrace-jobs/millrace/wire"
 )
 
 // ends are the jobs of which a record says that they have ended. Each source has a table of its
@@ -21,9 +20,9 @@ const (
 	maxEndsOther = 20_000
 )
 
-// keyEnds is the same for all fires of an entry, since a job that has ended has ended.
-func keyEnds(s *wire.Slot) []byte {
-	return table.AppendText(entryID{codes[s.Stream], s.Offset}.append([]byte{tableEnds}), s.JIDTag)
+// keyEnd is the same for all fires of an entry, since a job that has ended has ended.
+func keyEnd(source code, id entryID, jid string) []byte {
+	return table.AppendText(id.append([]byte{tableEnds, byte(source)}), jid)
 }
 
 func (t *ends) load(r view.Reader) (err error) {
@@ -42,21 +41,20 @@ func (t *ends) save(tx *view.Tx) (err error) {
 	return err
 }
 
-// note notes that the record of a source at an offset says that a job has ended. Of several, the
-// newest counts: the order in which the streams are read must not matter.
-func (t *ends) note(tx *view.Tx, source code, offset int64, s *wire.Slot) error {
-	key, most := append(keyEnds(s), byte(source)), uint64(maxEndsOther)
+// note notes that the record of a source at an offset says that a job has ended. Of several of one
+// source, the newest counts.
+func (t *ends) note(tx *view.Tx, source code, offset int64, id entryID, jid string) error {
+	most := uint64(maxEndsOther)
 	if source == fromEnds {
 		most = maxEnds
 	}
-	return t[source].Keep(tx, uint64(offset), key, nil, most)
+	return t[source].Keep(tx, uint64(offset), keyEnd(source, id, jid), nil, most)
 }
 
 // has reports whether a job has ended.
-func (t *ends) has(s *wire.Slot) bool {
-	key := keyEnds(s)
+func (t *ends) has(id entryID, jid string) bool {
 	for source := range t {
-		if _, known := t[source].Ages()[string(append(key, byte(source)))]; known {
+		if _, known := t[source].Ages()[string(keyEnd(code(source), id, jid))]; known {
 			return true
 		}
 	}
@@ -65,21 +63,17 @@ func (t *ends) has(s *wire.Slot) bool {
 
 // forget forgets what a source says.
 func (t *ends) forget(tx *view.Tx, source code) error {
-	for key := range t[source].Ages() {
-		if err := tx.Delete([]byte(key)); err != nil {
-			return err
-		}
-	}
 	t[source].Reset()
-	return table.Clear(tx, indexEnds, byte(source))
+	return errors.Join(table.Clear(tx, tableEnds, byte(source)), table.Clear(tx, indexEnds, byte(source)))
 }
 
-// hasEnded reports whether a job has ended, for a reader.
-func hasEnded(r view.Reader, s *wire.Slot) (ended bool, err error) {
-	prefix := keyEnds(s)
-	err = r.Scan(prefix, table.After(prefix), false, func(_, _ []byte) bool {
-		ended = true
-		return false
-	})
-	return ended, err
+// HasEnded reports whether the job of an entry has ended.
+func (s Slots) HasEnded(stream string, offset int64, jid string) (bool, error) {
+	for source := range len(ends{}) {
+		_, ended, err := s.r.Get(keyEnd(code(source), entryID{codes[stream], offset}, jid))
+		if err != nil || ended {
+			return ended, err
+		}
+	}
+	return false, nil
 }

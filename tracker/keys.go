@@ -32,7 +32,7 @@ const (
 	tableCopy      = 'g' // offset                   → ; jobs of jobs.gated that are fires which found no queue
 	tableGroup     = 'G' // group at stream offset   → ; what may fire if its limits allow, by group and due time
 	tableSlot      = 'S' // stream offset            → the slot that the entry holds, as JSON
-	tableEnds      = 'E' // stream offset jid source → nothing: a record of the source says that the job has ended
+	tableEnds      = 'E' // source stream offset jid → nothing: a record of the source says that the job has ended
 	indexEnds      = 'F' // source offset            → key in tableEnds
 	tableLimit     = 'L' // name                     → limit, as JSON
 	tableUnique    = 'U' // hash kind stream offset  → hold of a key, as JSON

@@ -17,7 +17,7 @@ func slotAt(r view.Reader, id entryID) (*wire.HeldSlot, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return decodeSlot(raw)
+	return decodeSlot(id, raw)
 }
 
 // slotOf returns the slot that an entry holds, nil if the entry with this jid holds none.
@@ -29,9 +29,8 @@ func slotOf(r view.Reader, id entryID, jid string) (*wire.HeldSlot, error) {
 	return h, nil
 }
 
-// encodeSlot returns a row of the table of slots. The key has the entry, too.
-func encodeSlot(h *wire.HeldSlot) []byte {
-	b := binary.AppendVarint([]byte{byte(codes[h.Stream])}, h.Offset)
+// encodeSlot returns a row of the table of slots, without the entry, which is its key.
+func encodeSlot(h *wire.HeldSlot) (b []byte) {
 	for _, text := range []string{h.JID, h.Queue, h.Class, h.Key, string(h.Unique)} {
 		b = table.AppendText(b, text)
 	}
@@ -42,14 +41,11 @@ func encodeSlot(h *wire.HeldSlot) []byte {
 	return b
 }
 
-func decodeSlot(raw []byte) (*wire.HeldSlot, error) {
-	if len(raw) == 0 {
-		return nil, errSlotDamaged
-	}
-	d := table.Decoder{B: raw[1:]}
-	h := &wire.HeldSlot{Stream: names[code(raw[0])], Offset: d.Int(), JID: d.Text(),
+func decodeSlot(id entryID, raw []byte) (*wire.HeldSlot, error) {
+	d := table.Decoder{B: raw}
+	h := &wire.HeldSlot{Stream: id.name(), Offset: id.offset, JID: d.Text(),
 		Group: wire.Group{Queue: d.Text(), Class: d.Text(), Key: d.Text()}, Unique: wire.UniqueID(d.Text())}
-	if d.Bad || len(d.B) < 8 || h.Stream == "" {
+	if d.Bad || len(d.B) < 8 {
 		return nil, errSlotDamaged
 	}
 	h.At = math.Float64frombits(binary.LittleEndian.Uint64(d.B))

@@ -94,7 +94,7 @@ func (t *slots) add(tx *view.Tx, h *wire.HeldSlot) error {
 		}
 		slices.SortFunc(merged.Fires, wire.Through.Compare)
 	}
-	if t.ends.has(&wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}) { // the leader that fired it holds it
+	if t.ends.has(id, h.JID) { // the leader that fired it holds it
 		t.changed(tx, id, h, false)
 		return nil
 	}
@@ -165,10 +165,10 @@ func (t *slots) endedBy(tx *view.Tx, e *wire.EntryRecord) error {
 // held. A leader may hold it for a fire that the journal does not have, so it learns of the end in
 // any case.
 func (t *slots) end(tx *view.Tx, source code, offset int64, s *wire.Slot) error {
-	if err := t.ends.note(tx, source, offset, s); err != nil {
+	id := entryID{codes[s.Stream], s.Offset}
+	if err := t.ends.note(tx, source, offset, id, s.JIDTag); err != nil {
 		return err
 	}
-	id := entryID{codes[s.Stream], s.Offset}
 	h, err := slotOf(tx, id, s.JIDTag)
 	if err != nil {
 		return err

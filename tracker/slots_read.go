@@ -11,8 +11,8 @@ type Slots struct{ r view.Reader }
 
 // Held calls fn for each slot that is held, until fn returns false.
 func (s Slots) Held(fn func(*wire.HeldSlot) bool) error {
-	return table.Scan(s.r, []byte{tableSlot}, table.After([]byte{tableSlot}), false, func(_, raw []byte) (bool, error) {
-		h, err := decodeSlot(raw)
+	return table.Scan(s.r, []byte{tableSlot}, table.After([]byte{tableSlot}), false, func(key, raw []byte) (bool, error) {
+		h, err := decodeSlot(entryIDOf(key[1:]), raw)
 		if err != nil {
 			return false, err
 		}
@@ -24,9 +24,6 @@ func (s Slots) Held(fn func(*wire.HeldSlot) bool) error {
 func (s Slots) HeldSlot(stream string, offset int64, jid string) (*wire.HeldSlot, error) {
 	return slotOf(s.r, entryID{codes[stream], offset}, jid)
 }
-
-// HasEnded reports whether a fire of the slot's entry has ended.
-func (s Slots) HasEnded(slot wire.Slot) (bool, error) { return hasEnded(s.r, &slot) }
 
 // LeasedSlots returns the slots that leases hold, without their fires.
 func (l Lookup) LeasedSlots() (map[wire.Slot]bool, error) {
