@@ -78,7 +78,9 @@ func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*C
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
 	name, _ := c.amqp.Properties["product"].(string)
 	version, _ := c.amqp.Properties["version"].(string)
-	c.features = FeaturesOf(name, version)
+	if c.features = FeaturesOf(name, version); c.features.HoldsSmallFramesBack {
+		c.socket.Begin()
+	}
 	go c.watch(c.amqp.NotifyClose(make(chan *amqp.Error, 1)), c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16)))
 	return c, nil
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace-jobs/millrace/internal/quickack"
 )
 
 // socket is the TCP socket of a connection. It works around two faults of amqp091-go that can hang
@@ -20,7 +22,7 @@ import (
 //   - The library writes each message separately, which costs both sides more than the message.
 //     Here, messages can be written together.
 type socket struct {
-	net.Conn
+	*quickack.Conn
 	// silence is after how many nanoseconds without a byte the peer counts as dead; 0 in the
 	// handshake.
 	silence atomic.Int64
@@ -33,7 +35,7 @@ type socket struct {
 const gatherFor = 2 * time.Millisecond
 
 func newSocket(conn net.Conn) *socket {
-	return &socket{Conn: conn, buffer: newWriteBuffer(conn, gatherFor)}
+	return &socket{Conn: quickack.New(conn), buffer: newWriteBuffer(conn, gatherFor)}
 }
 
 func (s *socket) Write(p []byte) (int, error) { return s.buffer.write(p) }

@@ -10,7 +10,9 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/internal/hosts"
+	"github.com/millrace-jobs/millrace/internal/quickack"
 )
 
 // leaveTimeout limits the time to close a connection properly.
@@ -96,7 +98,7 @@ func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purp
 				return nil, err
 			}
 			stop = context.AfterFunc(ctx, func() { raw.Close() })
-			socket.Conn = raw
+			socket.Conn = quickack.New(raw)
 			return socket, nil
 		},
 	})
@@ -107,7 +109,17 @@ func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purp
 	if err != nil {
 		return nil, err
 	}
+	if broker.FeaturesOf(productOf(conn)).HoldsSmallFramesBack && !cfg.SlowAcks {
+		socket.Begin()
+	}
 	return &amqpConn{conn: conn, host: to, socket: socket, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}, nil
+}
+
+// productOf returns the product and version of the broker.
+func productOf(conn *amqp.Connection) (product, version string) {
+	product, _ = conn.Properties["product"].(string)
+	version, _ = conn.Properties["version"].(string)
+	return product, version
 }
 
 func dialError(err error) error {
@@ -166,7 +178,7 @@ func receive(closed <-chan *amqp.Error) *amqp.Error {
 
 // pacedConn is a socket that is not read while out is full.
 type pacedConn struct {
-	net.Conn
+	*quickack.Conn
 	out       *ahead
 	heartbeat time.Duration
 

@@ -46,9 +46,7 @@ type amqpQueries struct {
 }
 
 func newAMQPQueries(cfg Config, hosts *amqpHosts, conn *amqpConn) *amqpQueries {
-	product, _ := conn.conn.Properties["product"].(string)
-	version, _ := conn.conn.Properties["version"].(string)
-	return &amqpQueries{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(product, version), turn: make(chan struct{}, 1), conn: conn}
+	return &amqpQueries{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(productOf(conn.conn)), turn: make(chan struct{}, 1), conn: conn}
 }
 
 func (q *amqpQueries) close() {

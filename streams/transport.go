@@ -121,6 +121,10 @@ type Config struct {
 	// Again is the interval at which native is tried again. Defaults to 1 min.
 	Again time.Duration
 
+	// SlowAcks leaves it to the kernel when TCP segments are acknowledged. Then records come as
+	// late as to other clients.
+	SlowAcks bool
+
 	// Trust returns nil if a stream listener that answers again may be used. It may belong to
 	// another broker now. If Trust is nil, any listener may be used.
 	Trust func(ctx context.Context, native, amqp Transport) error

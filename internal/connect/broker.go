@@ -22,6 +22,7 @@ type Broker struct {
 	StreamURL     string // default: those that the management API names
 	Hosts         *hosts.Order
 	Log           *slog.Logger
+	SlowAcks      bool // of streams.Config
 }
 
 // Config returns the configuration of a connection that is named for what it does.

@@ -49,7 +49,7 @@ func (b *Broker) OpenStreams(ctx context.Context, mgmt *broker.Management) (t st
 	if address, err = b.streamURL(ctx, mgmt); err != nil {
 		b.Log.Warn("millrace: cannot ask for the broker's stream listeners; --stream-url says where they are", "error", err)
 	}
-	t, err = streams.Open(ctx, streams.Config{AMQPURL: b.AMQPURL, StreamURL: address, Hosts: b.Hosts, Name: Name, Log: b.Log, Trust: trust})
+	t, err = streams.Open(ctx, streams.Config{AMQPURL: b.AMQPURL, StreamURL: address, Hosts: b.Hosts, Name: Name, Log: b.Log, Trust: trust, SlowAcks: b.SlowAcks})
 	return t, address, err
 }
 

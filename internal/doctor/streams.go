@@ -16,7 +16,8 @@ import (
 
 // openStreams finds out how streams can be read.
 func (e *examination) openStreams(ctx context.Context) error {
-	b := &e.cfg.Broker
+	b := e.cfg.Broker
+	b.SlowAcks = true // workers have no faster ones: see latency
 	transport, address, err := b.OpenStreams(ctx, e.mgmt)
 	if err != nil {
 		e.report(failure, err.Error(), "check --stream-url, and the broker's log")
