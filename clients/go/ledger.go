@@ -43,16 +43,17 @@ func newLedger(s *session) *ledger {
 	return &ledger{s: s, w: s.w, send: s.pub.publish, begins: newBegins(), gone: map[string]bool{}, waiting: map[key][]chan struct{}{}}
 }
 
-// open starts to read, and records that this process is alive.
+// open records that this process is alive, and starts to read. It reads second, because a reader
+// of an empty stream keeps LavinMQ busy.
 func (l *ledger) open(ctx context.Context) {
 	if l.w.cfg.MaxDeaths < 0 {
 		return
 	}
-	err := l.read()
+	ctx, cancel := context.WithTimeout(ctx, readBack)
+	defer cancel()
+	err := l.publish(ctx, begin{Type: typeOpened, Identity: l.w.identity, Queue: l.s.control, Queues: l.w.consumed()})
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, readBack)
-		defer cancel()
-		err = l.publish(ctx, begin{Type: typeOpened, Identity: l.w.identity, Queue: l.s.control, Queues: l.w.consumed()})
+		err = l.read()
 	}
 	if err != nil {
 		l.w.cfg.Logger.Warn("millrace: jobs that kill their workers are not found: there is no stream for it", "stream", wire.JobBegins, "error", err)

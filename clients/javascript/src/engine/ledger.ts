@@ -49,13 +49,16 @@ export class Ledger {
     return this.#engine.process;
   }
 
-  /** Begins to read, and writes that this process lives, whose exclusive queue is `control`. */
+  /**
+   * Writes that this process lives, whose exclusive queue is `control`, and begins to read. It reads
+   * second, because a reader of an empty stream keeps LavinMQ busy.
+   */
   async open(control: string): Promise<void> {
     if (this.#engine.config.maxDeaths <= 0) return;
     try {
-      await this.#read();
       const opened = this.#publish({ type: 'opened', identity: this.#engine.identity, queue: control, queues: this.#engine.queues });
       if (await pause(READ_BACK, opened)) throw new Error('the broker does not confirm');
+      await this.#read();
       this.usable = true;
     } catch (error) {
       this.#engine.log('warn', 'jobs that kill their workers are not found: there is no stream for it', { stream: BEGINS, error: messageOf(error) });

@@ -51,18 +51,18 @@ class Ledger:
         return self._channel is not None and not self._channel.closed.done()
 
     async def open(self, control: str) -> None:
-        """Begin to read, and write that this process lives.
+        """Write that this process lives, and begin to read.
 
-        The process has the exclusive queue ``control``, which vanishes with it.
+        The process has the exclusive queue ``control``, which vanishes with it. It reads second,
+        because a reader of an empty stream keeps LavinMQ busy.
         """
         if self._worker.max_deaths <= 0:
             return
         queues = [queue for pool in self._worker._pools for queue in pool.queues]
         try:
             async with asyncio.timeout(READ_BACK):
-                channel = await self._read()
                 await self._write("opened", identity=self._worker.identity, queue=control, queues=queues)
-            self._channel = channel
+                self._channel = await self._read()
         except FAILURES as e:
             self._worker.log.warning("millrace: jobs that kill their workers are not found, there is no stream for it: %s", e)
 

@@ -32,14 +32,14 @@ module Millrace
       !@channel.nil? && !@channel.closed?
     end
 
-    # Begins to read, and writes that this process lives.
+    # Writes that this process lives, and begins to read. It reads second, because a reader of an
+    # empty stream keeps LavinMQ busy.
     def open
       return unless @worker.max_deaths.positive?
 
-      channel = read
       queues = @worker.pools.flat_map { |pool| pool.lane.queues }
       write('opened', READ_BACK, identity: @worker.identity, queue: @session.control, queues: queues)
-      @channel = channel
+      @channel = read
     rescue *FAILURES => e
       raise if @session.connection.lost
 

@@ -49,13 +49,15 @@ final class Ledger {
         return reading != null && !reading.isDone();
     }
 
-    /** Begins to read, and writes that this process lives. */
+    /**
+     * Writes that this process lives, and begins to read. It reads second, because a reader of an
+     * empty stream keeps LavinMQ busy.
+     */
     void open() {
         if (worker.maxDeaths <= 0) {
             return;
         }
         try {
-            CompletableFuture<Lost> until = read();
             List<String> queues = new ArrayList<>();
             worker.pools.forEach(pool -> queues.addAll(pool.lane.queues));
             Map<String, Object> more = new LinkedHashMap<>();
@@ -63,7 +65,7 @@ final class Ledger {
             more.put("queue", session.control);
             more.put("queues", queues);
             write("opened", worker.process, more, READ_BACK);
-            reading = until;
+            reading = read();
         } catch (Lost | RefusedException | TimeoutException e) {
             worker.log.warn("millrace: jobs that kill their workers are not found, there is no stream for it: {}", e.getMessage());
         }
