@@ -3,6 +3,7 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -29,9 +30,10 @@ const (
 type slotAudit struct {
 	entries *tracker.Reader
 	queues  func(context.Context) ([]broker.QueueInfo, error) // nil without the management API
-	seen    map[seenSlot]time.Time                            // when a slot was seen first
-	gone    chan []wire.HeldSlot                              // to the loop
-	between time.Duration                                     // from one look at the queues to the next
+	seen    map[seenSlot]sighting
+	looks   int64
+	gone    chan []wire.HeldSlot // to the loop
+	between time.Duration        // from one look at the queues to the next
 }
 
 // seenSlot is a slot with so many fires: one that is fired again is seen for the first time.
@@ -39,6 +41,13 @@ type seenSlot struct {
 	ledger.EntryID
 	fires int
 }
+
+func seenOf(h *wire.HeldSlot) seenSlot { return seenSlot{ledger.ID(h.Stream, h.Offset), len(h.Fires)} }
+
+// sighting is when a slot was seen first, in nanoseconds, and in which look last.
+type sighting struct{ first, look int64 }
+
+func (s sighting) isOld(now time.Time) bool { return now.UnixNano()-s.first >= int64(slotAuditAfter) }
 
 // run looks again and again while the epoch lasts.
 func (a *slotAudit) run(ctx context.Context) error {
@@ -58,14 +67,19 @@ func (a *slotAudit) run(ctx context.Context) error {
 	return nil
 }
 
-// look returns the slots whose jobs are gone.
+// look returns the slots whose jobs are gone. It reads the slots of a queue only if the queue has
+// too few messages: there may be very many slots.
 func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) {
-	held, err := a.old(time.Now())
+	now := time.Now()
+	held, err := a.count(now)
 	if err != nil || len(held) == 0 || a.queues == nil {
 		return nil, err
 	}
 	first := a.messages(ctx)
-	if first == nil || pause.For(ctx, a.between) != nil {
+	if first == nil || !slices.ContainsFunc(slices.Collect(maps.Keys(held)), func(queue string) bool { return fewer(first(queue), held[queue]) }) {
+		return nil, nil
+	}
+	if pause.For(ctx, a.between) != nil {
 		return nil, nil
 	}
 	second := a.messages(ctx)
@@ -74,41 +88,64 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 	}
 	for queue, slots := range held {
 		most := max(first(queue), second(queue))
-		if most < 0 || most >= int64(len(slots)) {
+		if !fewer(most, slots) {
 			continue
 		}
-		slices.SortStableFunc(slots, func(a, b wire.HeldSlot) int { return cmp.Compare(a.At, b.At) })
-		gone = append(gone, slots[:int64(len(slots))-most]...)
+		beyond, err := a.oldest(now, queue, most)
+		if err != nil {
+			return nil, err
+		}
+		gone = append(gone, beyond...)
 	}
 	return gone, nil
 }
 
-// old returns the slots that were seen long ago, by queue. A lease has taken its job out of the
-// queue.
-func (a *slotAudit) old(now time.Time) (map[string][]wire.HeldSlot, error) {
-	seen, all := map[seenSlot]time.Time{}, map[string][]wire.HeldSlot{}
+// fewer reports whether a queue has fewer messages than slots. A negative number is unknown.
+func fewer(messages int64, slots int) bool { return messages >= 0 && messages < int64(slots) }
+
+// count returns how many slots were seen long ago, by queue, and notes which are seen now.
+func (a *slotAudit) count(now time.Time) (map[string]int, error) {
+	if a.seen == nil {
+		a.seen = map[seenSlot]sighting{}
+	}
+	a.looks++
+	old := map[string]int{}
 	err := a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
-		this := seenSlot{ledger.ID(h.Stream, h.Offset), len(h.Fires)}
-		since, known := a.seen[this]
+		this := seenOf(h)
+		s, known := a.seen[this]
 		if !known {
-			since = now
+			s.first = now.UnixNano()
 		}
-		if seen[this] = since; now.Sub(since) >= slotAuditAfter {
-			all[wire.QueuePrefix+h.Queue] = append(all[wire.QueuePrefix+h.Queue], *h)
+		s.look = a.looks
+		if a.seen[this] = s; s.isOld(now) {
+			old[wire.QueuePrefix+h.Queue]++
 		}
 		return true
 	})
-	a.seen = seen
-	if err != nil || len(all) == 0 {
+	maps.DeleteFunc(a.seen, func(_ seenSlot, s sighting) bool { return s.look != a.looks })
+	return old, err
+}
+
+// oldest returns the slots of a queue that were seen long ago, the oldest first, without as many of
+// the newest as the queue has messages. A lease has taken its job out of the queue.
+func (a *slotAudit) oldest(now time.Time, queue string, messages int64) ([]wire.HeldSlot, error) {
+	leased, err := a.entries.LeasedSlots()
+	if err != nil {
 		return nil, err
 	}
-	leased, err := a.entries.LeasedSlots()
-	for queue, slots := range all {
-		all[queue] = slices.DeleteFunc(slots, func(h wire.HeldSlot) bool {
-			return leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}]
-		})
+	var slots []wire.HeldSlot
+	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+		s, known := a.seen[seenOf(h)]
+		if known && s.isOld(now) && wire.QueuePrefix+h.Queue == queue && !leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}] {
+			slots = append(slots, *h)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	slices.SortStableFunc(slots, func(a, b wire.HeldSlot) int { return cmp.Compare(a.At, b.At) })
+	return slots[:max(0, int64(len(slots))-messages)], nil
 }
 
 // messages asks how many messages the queues have. The function that it returns answers -1 if the
