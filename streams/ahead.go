@@ -117,7 +117,9 @@ func (a *ahead) next() (batch []wire.Record, reason error, ended bool) {
 		n++
 	}
 	batch = a.queue[:n:n]
-	a.queue = a.queue[n:]
+	if a.queue = a.queue[n:]; len(a.queue) == 0 {
+		a.queue = nil // it would keep the batch in memory
+	}
 	return batch, nil, false
 }
 

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/batchrepr"
+	"github.com/klauspost/compress/s2"
 )
 
 // A broker may show records that it loses in a failover. LavinMQ shows a stream's records to
@@ -20,7 +22,7 @@ const (
 	checkpointEvery = 2 * time.Second
 	// A store can be rolled back at least this far, unless very much was written.
 	checkpointAge   = time.Minute
-	checkpointBytes = 32 << 20 // limits the batches that are kept
+	checkpointBytes = 16 << 20 // limits the batches that are kept, which are compressed
 )
 
 // checkpoints are the checkpoints of a store, the oldest first. The store's write lock guards them.
@@ -37,7 +39,7 @@ type checkpoint struct {
 	number int64
 	taken  time.Time
 	at     *pebble.Snapshot
-	wrote  [][]byte // batches written after this checkpoint and before the next
+	wrote  [][]byte // batches written after this checkpoint and before the next, compressed
 	bytes  int      // of these batches
 }
 
@@ -60,17 +62,18 @@ func (c *checkpoints) take(now time.Time) {
 	c.all = append(c.all, &checkpoint{number: c.count, taken: now, at: c.db.NewSnapshot()})
 	for len(c.all) > 2 && (now.Sub(c.all[1].taken) > checkpointAge || c.bytes > checkpointBytes) {
 		c.bytes -= c.all[0].bytes
-		_ = c.all[0].at.Close() // fails only if it is closed already
-		c.all = c.all[1:]
+		_ = c.all[0].at.Close()            // fails only if it is closed already
+		c.all = slices.Delete(c.all, 0, 1) // and what it kept is free
 	}
 }
 
-// note keeps a copy of a batch.
+// note keeps a compressed copy of a batch.
 func (c *checkpoints) note(batch *pebble.Batch) {
 	if c == nil || len(c.all) == 0 || batch.Empty() {
 		return
 	}
-	newest, wrote := c.all[len(c.all)-1], bytes.Clone(batch.Repr())
+	packed := s2.Encode(nil, batch.Repr()) // in a buffer that is large enough for anything
+	newest, wrote := c.all[len(c.all)-1], bytes.Clone(packed)
 	newest.wrote = append(newest.wrote, wrote)
 	newest.bytes += len(wrote)
 	c.bytes += len(wrote)
@@ -79,6 +82,10 @@ func (c *checkpoints) note(batch *pebble.Batch) {
 // each calls fn for every write between this checkpoint and the next.
 func (p *checkpoint) each(fn func(kind pebble.InternalKeyKind, key, value []byte) error) error {
 	for _, wrote := range p.wrote {
+		wrote, err := s2.Decode(nil, wrote)
+		if err != nil {
+			return fmt.Errorf("view: read a batch: %w", err)
+		}
 		for r := batchrepr.Read(wrote); ; {
 			kind, key, value, ok, err := r.Next()
 			if err != nil {
