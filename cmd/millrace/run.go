@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi"
 	"github.com/millrace-jobs/millrace/httpapi/auth"
 	"github.com/millrace-jobs/millrace/internal/cli/usage"
+	"github.com/millrace-jobs/millrace/internal/heap"
 	"github.com/millrace-jobs/millrace/internal/messages"
 	"github.com/millrace-jobs/millrace/internal/pause"
 	"github.com/millrace-jobs/millrace/scheduler"
@@ -60,6 +61,10 @@ func (s *sidecar) run(ctx context.Context, api *httpapi.Server, listener net.Lis
 	defer end()
 	defer context.AfterFunc(parts, end)()
 	g.Go(func() error { return s.runConnected(parts) })
+	g.Go(func() error {
+		heap.Pace(parts)
+		return nil
+	})
 	g.Go(func() error {
 		(&notifier{unready: api.Unready, leader: s.leader, log: s.log}).run(serving)
 		return nil
