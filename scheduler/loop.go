@@ -136,7 +136,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		}
 		return err
 	case d := <-commands:
-		return l.steadily(func() error { return l.command(d) })
+		return l.steadily(func() error { return l.carryOut(d, commands) })
 	case <-l.oldHold():
 		l.core.copies.endHold()
 	case b := <-l.binder.bound:
@@ -302,6 +302,26 @@ func (l *leadership) retire(within time.Duration) error {
 			return nil
 		}
 	}
+}
+
+// commandsAtOnce is how many commands are carried out before the core goes on.
+const commandsAtOnce = 64
+
+// carryOut carries out a command, and those that wait behind it. What they publish is sent together.
+func (l *leadership) carryOut(d wire.Delivery, more <-chan wire.Delivery) (err error) {
+	l.pub.Batch(func() {
+		for n := 1; ; n++ {
+			if err = l.command(d); err != nil || n == commandsAtOnce || !l.mayAct() {
+				return
+			}
+			select {
+			case d = <-more:
+			default:
+				return
+			}
+		}
+	})
+	return err
 }
 
 // command parses a command, and answers it when the core knows what became of it.
