@@ -123,6 +123,36 @@ func TestGovernedQueueIsFull(t *testing.T) {
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.mails") == 11 }, "each job that was confirmed comes")
 }
 
+// While jobs.full cannot be used, a full queue takes jobs, and says so. None is lost, and the cap
+// holds again when jobs.full is there.
+func TestCapIsSuspendedWithoutItsQueue(t *testing.T) {
+	t.Parallel()
+	v := brokertest.New(t)
+	s := start(t, v, options{identity: "a"}).leads(t)
+	ensure(t, v, "mails")
+	ch := v.Channel(t)
+	_, err := ch.QueueDeclare(wire.Full, true, false, false, false, nil) // would take jobs and keep them
+	require.NoError(t, err)
+	require.Equal(t, wire.StatusOK, s.governs(t, `{"name":"mails","max_waiting":10,"paused":true}`).Status)
+	s.awaitState(t, "mails", wire.QueueGoverned)
+	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 10)...)
+	s.awaitState(t, "mails", wire.QueueSuspended)
+	v.Publish(t, wire.ExchangeDirect, "mails", plain(10, 3)...)
+	require.Zero(t, v.QueueLength(t, wire.Full))
+
+	_, err = ch.QueueDelete(wire.Full, false, false, false)
+	require.NoError(t, err)
+	s.awaitState(t, "mails", wire.QueueFull)
+	require.NoError(t, ch.Confirm(false))
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.ExchangeDirect, "mails", false, false, plain(13, 1)[0])
+	require.NoError(t, err)
+	acked, err := confirm.WaitContext(t.Context())
+	require.NoError(t, err)
+	require.False(t, acked, "the queue is full")
+	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{Command: wire.CommandResume, Governed: "mails"}).Status)
+	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.mails") == 13 }, "each job that was confirmed comes")
+}
+
 // A worker that knows nothing of slots works on a governed queue in rounds: the leader sees in the
 // figures of the broker that jobs are gone. The limit holds.
 func TestPlainWorkersOfGovernedQueue(t *testing.T) {
