@@ -23,8 +23,13 @@ const (
 // limitedJob are the options of a job that limits count.
 var limitedJob = millrace.EnqueueOptions{Queue: "jobs", Limited: true, LimitKey: "one"}
 
-// limitedAtOnce is the limit for jobs that do nothing.
-const limitedAtOnce = 10
+// Limits for jobs that do nothing. With the low one, a job waits for the end of another to be
+// reported and read: it measures how long that takes. With the high one, there is always a job that
+// can begin: it measures how many are possible.
+const (
+	lowLimit  = 10
+	highLimit = 100
+)
 
 // measureLimits enqueues and runs jobs that a limit counts. Beside them are plain jobs of the same
 // library, before and after limits are defined.
@@ -39,11 +44,11 @@ func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 		return err
 	}
 	l := &limitedRuns{b, v}
-	var limited time.Duration
-	err = b.profile("limits", func() (err error) {
-		limited, err = b.endToEnd(ctx, v, only(ctx, millrace.Limit{Name: "ten", Queues: []string{"jobs"}, Concurrency: limitedAtOnce}), limitedJob)
+	low, err := l.throughput(ctx, lowLimit)
+	if err != nil {
 		return err
-	})
+	}
+	high, err := l.throughput(ctx, highLimit)
 	if err != nil {
 		return err
 	}
@@ -52,8 +57,10 @@ func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 		return err
 	}
 	n := float64(b.size.jobs)
-	b.table.add(fmt.Sprintf("%d limited jobs enqueued and done, beside plain ones", b.size.jobs), perSecond, ratioAtLeast(targetBesidePlain), n/limited.Seconds(), n/plain.Seconds())
-	b.table.addAlone("limited jobs, alone", perSecond, atLeast(targetLimited), n/limited.Seconds())
+	name := fmt.Sprintf("%d limited jobs enqueued and done, limit %%d, beside plain ones", b.size.jobs)
+	b.table.add(fmt.Sprintf(name, lowLimit), perSecond, noTarget, n/low.Seconds(), n/plain.Seconds())
+	b.table.add(fmt.Sprintf(name, highLimit), perSecond, ratioAtLeast(targetBesidePlain), n/high.Seconds(), n/plain.Seconds())
+	b.table.addAlone(fmt.Sprintf("limited jobs, limit %d, alone", highLimit), perSecond, atLeast(targetLimited), n/high.Seconds())
 	b.table.add(fmt.Sprintf("%d plain jobs with a limit for others, beside none", b.size.jobs), perSecond, ratioAtLeast(targetUntouched), n/after.Seconds(), n/plain.Seconds())
 	if err := l.measureHandover(ctx); err != nil {
 		return err
@@ -91,6 +98,16 @@ func (t *times) len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.all)
+}
+
+// throughput measures how long limited jobs take that do nothing.
+func (l *limitedRuns) throughput(ctx context.Context, limit int) (took time.Duration, err error) {
+	define := only(ctx, millrace.Limit{Name: "throughput", Queues: []string{"jobs"}, Concurrency: limit})
+	err = l.profile(fmt.Sprint("limits-", limit), func() (err error) {
+		took, err = l.endToEnd(ctx, l.v, define, limitedJob)
+		return err
+	})
+	return took, err
 }
 
 // measureHandover measures the time from the end of a handler until the next one begins, where a

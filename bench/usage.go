@@ -11,6 +11,7 @@ import (
 type usage struct {
 	cpu    time.Duration // since it began
 	memory int           // resident bytes, now
+	peak   int           // resident bytes, at most since it began
 }
 
 func usageOf(pid int) (u usage, err error) {
@@ -22,7 +23,11 @@ func usageOf(pid int) (u usage, err error) {
 	if err != nil {
 		return u, err
 	}
-	return usage{cpu: time.Duration(stat.CPUTime() * float64(time.Second)), memory: stat.ResidentMemory()}, nil
+	status, err := proc.NewStatus()
+	if err != nil {
+		return u, err
+	}
+	return usage{time.Duration(stat.CPUTime() * float64(time.Second)), stat.ResidentMemory(), int(status.VmHWM)}, nil
 }
 
 // watch watches a process for a while. It returns its share of one CPU, and its highest memory.
