@@ -304,7 +304,7 @@ func (l *leadership) retire(within time.Duration) error {
 	}
 }
 
-// commandsAtOnce is how many commands are carried out before the core goes on.
+// commandsAtOnce is how many commands are carried out before the core continues.
 const commandsAtOnce = 64
 
 // carryOut carries out a command, and those that wait behind it. What they publish is sent together.
