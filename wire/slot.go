@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	shared "github.com/millrace-jobs/millrace/clients/go/wire"
 )
@@ -84,6 +85,12 @@ type Group struct {
 	Queue string `json:"queue,omitempty"`
 	Class string `json:"class,omitempty"`
 	Key   string `json:"key,omitempty"`
+}
+
+// Compact returns the group with texts that keep nothing else in memory: they may be parts of a
+// job. Many groups have the same queue and class.
+func (g Group) Compact() Group {
+	return Group{Queue: unique.Make(g.Queue).Value(), Class: unique.Make(g.Class).Value(), Key: strings.Clone(g.Key)}
 }
 
 // Compare orders groups.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unique"
 
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
 	"github.com/millrace-jobs/millrace/wire"
@@ -101,17 +100,11 @@ func (g *Gate[T]) Look(of wire.Group, at time.Time) *Group[T] {
 func (g *Gate[T]) group(of wire.Group) *Group[T] {
 	group := g.groups[of]
 	if group == nil {
-		of = compact(of)
+		of = of.Compact()
 		group = &Group[T]{Group: of, turn: turn{timer: asleep}, counters: g.countersOf(of)}
 		g.groups[of] = group
 	}
 	return group
-}
-
-// compact returns a group whose texts keep nothing else in memory: they may be parts of a job. Many
-// groups have the same queue and class.
-func compact(g wire.Group) wire.Group {
-	return wire.Group{Queue: unique.Make(g.Queue).Value(), Class: unique.Make(g.Class).Value(), Key: strings.Clone(g.Key)}
 }
 
 // forget forgets a group, unless it has jobs or holds slots.
