@@ -13,14 +13,6 @@ import (
 // ownQueue stands for a queue itself among the destinations of jobs.direct.
 const ownQueue = "queue"
 
-// Where a governor of the model is wrong.
-var (
-	bindFirst   = false // it binds the new destination before it unbinds the old one
-	gatedStays  = false // it keeps jobs.gated bound, so that a job is in two places if a worker binds its queue
-	alwaysFree  = false // it binds nothing although the alternate exchange is gone, so that jobs are lost
-	keepsWorker = false // it does not remove the bindings of workers
-)
-
 // directTo returns where jobs.direct leads for a queue.
 func (b *modelBroker) directTo(queue string) []string {
 	if all, known := b.direct[queue]; known {
@@ -82,18 +74,18 @@ func (b *modelBroker) switchOnce(w governing) (state string, done bool) {
 		to, state = ownQueue, ""
 	case w.full:
 		to, state = wire.Full, wire.QueueFull
-	case b.cutGated && !alwaysFree, gatedStays:
+	case b.cutGated:
 		to = wire.Gated
 	}
 	b.caught[w.queue] = b.cutGated && !w.leaves
 	is := b.directTo(w.queue)
 	binds := to != "" && !slices.Contains(is, to) && (to != ownQueue || !b.missing[w.queue])
-	if binds && (len(is) == 0 || b.cutGated || bindFirst) {
+	if binds && (len(is) == 0 || b.cutGated) {
 		b.bindDirect(w.queue, to)
 		return "", false
 	}
 	for _, other := range is {
-		if other != to && (other != ownQueue || w.state == wire.QueueSwitching || !keepsWorker) {
+		if other != to {
 			b.unbindDirect(w.queue, other)
 			return "", false
 		}

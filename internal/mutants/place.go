@@ -64,7 +64,7 @@ func read(folder string) (*goPackage, error) {
 	}
 	p := &goPackage{map[string][]*place{}}
 	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
+		if strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(filepath.Base(path), "model_") {
 			continue
 		}
 		text, err := os.ReadFile(path)
