@@ -176,7 +176,9 @@ func (w *world) undo(t *rapid.T) {
 			w.mayComeBack(q)
 		}
 	}
+	w.unanswered[p]++ // until then, an answer may say that the entry is deleted
 	require.NoError(t, s.core.command(w.now, cmd, func(r wire.Reply) {
+		w.unanswered[p]--
 		if r.Status == wire.StatusOK {
 			answered()
 		}

@@ -124,8 +124,11 @@ func (w *world) mayComeBack(p place) {
 	w.undos[p]++
 }
 
-// comesBack reports whether an operation may still restore an entry that an answer calls deleted.
+// comesBack reports whether an undo may still restore an entry that an answer calls deleted.
 func (w *world) comesBack(s *modelSidecar, p place) bool {
+	if w.unanswered[p] > 0 {
+		return true
+	}
 	op, known := s.entries.Operation(w.undoing[p])
 	return w.undoing[p] != "" && (!known || op.State == wire.OperationRunning)
 }

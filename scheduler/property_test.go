@@ -43,6 +43,7 @@ type world struct {
 	lostKills   map[ledger.EntryID]bool // entries whose kill the journal had, in a record that it lost
 	undos       map[place]int           // how often it was requested back
 	undoing     map[place]string        // by which operation, last
+	unanswered  map[place]int           // undos without an answer
 	recreated   bool                    // an entry stream was deleted and created again
 	disk        disk
 	holes       []hole
@@ -169,7 +170,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 
 func newWorld(t *rapid.T) *world {
 	w := &world{t: t, broker: newModelBroker(), now: time.Unix(1_800_000_000, 0), appended: map[place]*appendedEntry{}, ended: map[place]end{},
-		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, operations: map[string]bool{}, lostKills: map[ledger.EntryID]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
+		asked: map[place]bool{}, undos: map[place]int{}, undoing: map[place]string{}, unanswered: map[place]int{}, operations: map[string]bool{}, lostKills: map[ledger.EntryID]bool{}, pauses: map[string]*pauseAsked{}, keys: map[string]*keyAsked{}}
 	w.broker.onCopy, w.broker.onRecord, w.broker.onAnswer = w.fired, w.noteUnique, w.answered
 	w.unique = newUniqueJobs()
 	w.broker.cluster = rapid.Bool().Draw(t, "cluster")
