@@ -31,6 +31,7 @@ type slotAudit struct {
 	entries *tracker.Reader
 	queues  func(context.Context) ([]broker.QueueInfo, error) // nil without the management API
 	seen    map[seenSlot]sighting
+	began   time.Time // the first look
 	looks   int64
 	gone    chan []wire.HeldSlot // to the loop
 	between time.Duration        // from one look at the queues to the next
@@ -44,10 +45,15 @@ type seenSlot struct {
 
 func seenOf(h *wire.HeldSlot) seenSlot { return seenSlot{ledger.ID(h.Stream, h.Offset), len(h.Fires)} }
 
-// sighting is when a slot was seen first, in nanoseconds, and in which look last.
-type sighting struct{ first, look int64 }
+// sighting is how long after the first look a slot was seen first, and in which look last.
+type sighting struct {
+	first time.Duration
+	look  int64
+}
 
-func (s sighting) isOld(now time.Time) bool { return now.UnixNano()-s.first >= int64(slotAuditAfter) }
+func (a *slotAudit) isOld(s sighting, now time.Time) bool {
+	return now.Sub(a.began)-s.first >= slotAuditAfter
+}
 
 // run looks again and again while the epoch lasts.
 func (a *slotAudit) run(ctx context.Context) error {
@@ -106,7 +112,7 @@ func fewer(messages int64, slots int) bool { return messages >= 0 && messages < 
 // count returns how many slots were seen long ago, by queue, and notes which are seen now.
 func (a *slotAudit) count(now time.Time) (map[string]int, error) {
 	if a.seen == nil {
-		a.seen = map[seenSlot]sighting{}
+		a.seen, a.began = map[seenSlot]sighting{}, now
 	}
 	a.looks++
 	old := map[string]int{}
@@ -114,10 +120,10 @@ func (a *slotAudit) count(now time.Time) (map[string]int, error) {
 		this := seenOf(h)
 		s, known := a.seen[this]
 		if !known {
-			s.first = now.UnixNano()
+			s.first = now.Sub(a.began)
 		}
 		s.look = a.looks
-		if a.seen[this] = s; s.isOld(now) {
+		if a.seen[this] = s; a.isOld(s, now) {
 			old[wire.QueuePrefix+h.Queue]++
 		}
 		return true
@@ -136,7 +142,7 @@ func (a *slotAudit) oldest(now time.Time, queue string, messages int64) ([]wire.
 	var slots []wire.HeldSlot
 	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		s, known := a.seen[seenOf(h)]
-		if known && s.isOld(now) && wire.QueuePrefix+h.Queue == queue && !leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}] {
+		if known && a.isOld(s, now) && wire.QueuePrefix+h.Queue == queue && !leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}] {
 			slots = append(slots, *h)
 		}
 		return true

@@ -52,7 +52,7 @@ func TestSlotsOfEmptyQueuesAreFreed(t *testing.T) {
 	messages = 0
 	require.Empty(t, look(), "the slot was seen first just now")
 	for at, s := range a.seen {
-		s.first -= int64(slotAuditAfter)
+		s.first -= slotAuditAfter
 		a.seen[at] = s
 	}
 	messages = 1
