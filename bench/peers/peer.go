@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,7 +47,11 @@ func (b *bench) peers(ctx context.Context, names []string) ([]*peer, error) {
 	}
 	var all []*peer
 	for _, name := range names {
-		p, err := makers[name](ctx)
+		maker := makers[name]
+		if maker == nil {
+			return nil, fmt.Errorf("there is no peer %q: there are %s", name, strings.Join(slices.Sorted(maps.Keys(makers)), ", "))
+		}
+		p, err := maker(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
