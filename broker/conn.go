@@ -76,9 +76,7 @@ func dialHost(ctx context.Context, cfg Config, u hosts.URL, to hosts.Target) (*C
 		return nil, err
 	}
 	c.socket.limitSilence(c.amqp.Config.Heartbeat)
-	name, _ := c.amqp.Properties["product"].(string)
-	version, _ := c.amqp.Properties["version"].(string)
-	if c.features = FeaturesOf(name, version); c.features.HoldsSmallFramesBack {
+	if c.features = FeaturesOn(c.amqp); c.features.HoldsSmallFramesBack {
 		c.socket.Begin()
 	}
 	go c.watch(c.amqp.NotifyClose(make(chan *amqp.Error, 1)), c.amqp.NotifyBlocked(make(chan amqp.Blocking, 16)))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // Names of brokers, as they call themselves.
@@ -50,6 +52,13 @@ type Features struct {
 	ClosesOnOddProperties  bool  // some properties of a message end the connection: see publishing
 	HoldsSmallFramesBack   bool  // leaves Nagle's algorithm on by default
 	TearsMessages          bool  // killed in a publish, it delivers what it had written of it
+}
+
+// FeaturesOn returns the features of the broker at the other end of a connection.
+func FeaturesOn(c *amqp.Connection) Features {
+	product, _ := c.Properties["product"].(string)
+	version, _ := c.Properties["version"].(string)
+	return FeaturesOf(product, version)
 }
 
 // FeaturesOf returns the features of a product and version. It takes an unknown product for a

@@ -109,17 +109,10 @@ func dialAMQP(ctx context.Context, cfg Config, url string, to hosts.Target, purp
 	if err != nil {
 		return nil, err
 	}
-	if broker.FeaturesOf(productOf(conn)).HoldsSmallFramesBack && !cfg.SlowAcks {
+	if broker.FeaturesOn(conn).HoldsSmallFramesBack && !cfg.SlowAcks {
 		socket.Begin()
 	}
 	return &amqpConn{conn: conn, host: to, socket: socket, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}, nil
-}
-
-// productOf returns the product and version of the broker.
-func productOf(conn *amqp.Connection) (product, version string) {
-	product, _ = conn.Properties["product"].(string)
-	version, _ = conn.Properties["version"].(string)
-	return product, version
 }
 
 func dialError(err error) error {

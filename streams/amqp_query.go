@@ -46,7 +46,7 @@ type amqpQueries struct {
 }
 
 func newAMQPQueries(cfg Config, hosts *amqpHosts, conn *amqpConn) *amqpQueries {
-	return &amqpQueries{cfg: cfg, hosts: hosts, features: broker.FeaturesOf(productOf(conn.conn)), turn: make(chan struct{}, 1), conn: conn}
+	return &amqpQueries{cfg: cfg, hosts: hosts, features: broker.FeaturesOn(conn.conn), turn: make(chan struct{}, 1), conn: conn}
 }
 
 func (q *amqpQueries) close() {
