@@ -82,28 +82,27 @@ func (a *slotAudit) look(ctx context.Context) (gone []wire.HeldSlot, err error) 
 		return nil, err
 	}
 	first := a.messages(ctx)
-	if first == nil || !slices.ContainsFunc(slices.Collect(maps.Keys(held)), func(queue string) bool { return fewer(first(queue), held[queue]) }) {
+	if first == nil {
 		return nil, nil
 	}
-	if pause.For(ctx, a.between) != nil {
+	maps.DeleteFunc(held, func(queue string, slots int) bool { return !fewer(first(queue), slots) })
+	if len(held) == 0 || pause.For(ctx, a.between) != nil {
 		return nil, nil
 	}
 	second := a.messages(ctx)
 	if second == nil {
 		return nil, nil
 	}
+	most := map[string]int64{}
 	for queue, slots := range held {
-		most := max(first(queue), second(queue))
-		if !fewer(most, slots) {
-			continue
+		if messages := max(first(queue), second(queue)); fewer(messages, slots) {
+			most[queue] = messages
 		}
-		beyond, err := a.oldest(now, queue, most)
-		if err != nil {
-			return nil, err
-		}
-		gone = append(gone, beyond...)
 	}
-	return gone, nil
+	if len(most) == 0 {
+		return nil, nil
+	}
+	return a.oldest(now, most)
 }
 
 // fewer reports whether a queue has fewer messages than slots. A negative number is unknown.
@@ -132,26 +131,31 @@ func (a *slotAudit) count(now time.Time) (map[string]int, error) {
 	return old, err
 }
 
-// oldest returns the slots of a queue that were seen long ago, the oldest first, without as many of
-// the newest as the queue has messages. A lease has taken its job out of the queue.
-func (a *slotAudit) oldest(now time.Time, queue string, messages int64) ([]wire.HeldSlot, error) {
+// oldest returns the slots of some queues that were seen long ago, without as many of the newest as
+// the queue has messages. A lease has taken its job out of the queue.
+func (a *slotAudit) oldest(now time.Time, messages map[string]int64) (gone []wire.HeldSlot, err error) {
 	leased, err := a.entries.LeasedSlots()
 	if err != nil {
 		return nil, err
 	}
-	var slots []wire.HeldSlot
+	all := map[string][]wire.HeldSlot{}
 	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
+		queue := wire.QueuePrefix + h.Queue
+		_, wanted := messages[queue]
 		s, known := a.seen[seenOf(h)]
-		if known && a.isOld(s, now) && wire.QueuePrefix+h.Queue == queue && !leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}] {
-			slots = append(slots, *h)
+		if wanted && known && a.isOld(s, now) && !leased[wire.Slot{Stream: h.Stream, Offset: h.Offset, JIDTag: h.JID}] {
+			all[queue] = append(all[queue], *h)
 		}
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(slots, func(a, b wire.HeldSlot) int { return cmp.Compare(a.At, b.At) })
-	return slots[:max(0, int64(len(slots))-messages)], nil
+	for queue, slots := range all {
+		slices.SortStableFunc(slots, func(a, b wire.HeldSlot) int { return cmp.Compare(a.At, b.At) })
+		gone = append(gone, slots[:max(0, int64(len(slots))-messages[queue])]...)
+	}
+	return gone, nil
 }
 
 // messages asks how many messages the queues have. The function that it returns answers -1 if the
