@@ -99,6 +99,18 @@ func TestQueueIsNotGovernedWithoutAlternateExchange(t *testing.T) {
 	require.Nil(t, s.entries.Governed.GovernedQueue("mails"))
 }
 
+// refuses checks that a job for the full queue mails is refused.
+func refuses(t *testing.T, v *brokertest.Vhost, job amqp.Publishing) {
+	t.Helper()
+	ch := v.Channel(t)
+	require.NoError(t, ch.Confirm(false))
+	confirm, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.ExchangeDirect, "mails", false, false, job)
+	require.NoError(t, err)
+	acked, err := confirm.WaitContext(t.Context())
+	require.NoError(t, err)
+	require.False(t, acked, "the queue is full")
+}
+
 // A full queue refuses jobs until a tenth of those that waited is gone.
 func TestGovernedQueueIsFull(t *testing.T) {
 	t.Parallel()
@@ -109,13 +121,7 @@ func TestGovernedQueueIsFull(t *testing.T) {
 	s.awaitState(t, "mails", wire.QueueGoverned)
 	v.Publish(t, wire.ExchangeDirect, "mails", plain(0, 10)...)
 	s.awaitState(t, "mails", wire.QueueFull)
-	ch := v.Channel(t)
-	require.NoError(t, ch.Confirm(false))
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.ExchangeDirect, "mails", false, false, plain(10, 1)[0])
-	require.NoError(t, err)
-	acked, err := confirm.WaitContext(t.Context())
-	require.NoError(t, err)
-	require.False(t, acked, "the queue is full")
+	refuses(t, v, plain(10, 1)[0])
 
 	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{Command: wire.CommandResume, Governed: "mails"}).Status)
 	s.awaitState(t, "mails", wire.QueueGoverned)
@@ -143,12 +149,7 @@ func TestCapIsSuspendedWithoutItsQueue(t *testing.T) {
 	_, err = ch.QueueDelete(wire.Full, false, false, false)
 	require.NoError(t, err)
 	s.awaitState(t, "mails", wire.QueueFull)
-	require.NoError(t, ch.Confirm(false))
-	confirm, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), wire.ExchangeDirect, "mails", false, false, plain(13, 1)[0])
-	require.NoError(t, err)
-	acked, err := confirm.WaitContext(t.Context())
-	require.NoError(t, err)
-	require.False(t, acked, "the queue is full")
+	refuses(t, v, plain(13, 1)[0])
 	require.Equal(t, wire.StatusDone, s.ask(t, wire.Command{Command: wire.CommandResume, Governed: "mails"}).Status)
 	brokertest.Eventually(t, func() bool { return v.QueueLength(t, "queue.mails") == 13 }, "each job that was confirmed comes")
 }
