@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/internal/localbroker"
 )
 
-var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, limited: limitedSize{handovers: 20, waiting: 500, periodic: 20, rated: 1}, warm: 100, languages: []string{"go"},
+var tiny = size{perSecond: 50, lasting: time.Second, burst: 300, entries: 1000, jobs: 500, limited: limitedSize{handovers: 20, waiting: 500, periodic: 20, rated: 1}, warm: 100, languages: []string{"go"}, produced: 500,
 	pending: 500, fired: 500, idle: 100 * time.Millisecond, asked: askedSize{50, 100}, metrics: 500, viewers: 5}
 
 func TestEveryFigureIsMeasured(t *testing.T) {
@@ -24,7 +24,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
 		"delayed messages, 50 due a second, p50", "delayed messages, 50 due a second, p99", "300 delayed messages due at one instant",
 		"1000 entries into the view, native", "1000 entries into the view, amqp",
-		"500 jobs enqueued and done", "500 limited jobs enqueued and done, beside plain ones", "500 plain jobs with a limit for others, beside none", "500 jobs worked off, go",
+		"500 jobs enqueued and done", "500 limited jobs enqueued and done, limit 10, beside plain ones", "500 limited jobs enqueued and done, limit 100, beside plain ones", "500 plain jobs with a limit for others, beside none", "500 jobs worked off, go", "confirmed enqueues one by one, go", "confirmed enqueues, 500 at once, go",
 		"a confirmed enqueue at 50 a second, p50", "from enqueue to handler at 50 a second, p99",
 		"500 pending, 500 fired: ready without a state dir", "metric records folded, native",
 	} {

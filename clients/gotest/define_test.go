@@ -149,7 +149,7 @@ func TestDefineIsRepeatedUntilItIsAnswered(t *testing.T) {
 func TestDefineWithoutALeader(t *testing.T) {
 	t.Parallel()
 	v := brokertest.New(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, err := client(t, v.AMQPURL()).Define(ctx, "a", nightly)
 	require.ErrorIs(t, err, ErrRefused)
