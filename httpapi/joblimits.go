@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/occupancy"
+	"github.com/millrace-jobs/millrace/tracker/processes"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -18,6 +20,7 @@ import (
 type limitsAPI struct {
 	*definer
 	entries *tracker.Reader
+	workers *workers
 	now     func() time.Time
 }
 
@@ -202,18 +205,32 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 		return nil, err
 	}
 	var all []*waitsFor
+	var rated ratedLimits
 	for _, d := range a.entries.Limits.Limits() {
-		if def, fault := d.Definition(); fault == nil && def.Covers(s.Group()) {
+		def, fault := d.Definition()
+		if fault != nil {
+			continue
+		}
+		rated = append(rated, def)
+		if def.Covers(s.Group()) {
 			all = append(all, newWaitsFor(d.Name, def, s.Group()))
 		}
 	}
-	out.Governed = a.governed(s.Queue)
+	serving := processes.Serving(a.workers.list())[s.Queue]
+	said := serving.Processes > 0
+	if out.Governed = a.governed(s.Queue, serving.Slots, said); out.Governed == nil && rated.count(s.Group()) {
+		out.Rated = &answer.RatedJobs{Ahead: occupancy.RatedAhead(serving.Slots, said)}
+	}
 	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		for _, w := range all {
 			w.count(h)
 		}
-		if out.Governed != nil && h.Queue == s.Queue {
+		switch {
+		case h.Queue != s.Queue:
+		case out.Governed != nil:
 			out.Governed.Out++
+		case out.Rated != nil && rated.count(h.Group):
+			out.Rated.Out++
 		}
 		return true
 	})
@@ -223,15 +240,26 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 	return out, err
 }
 
+// ratedLimits are limits that may have rates.
+type ratedLimits []wire.Limit
+
+// count reports whether one of the rates counts the jobs of a group.
+func (all ratedLimits) count(g wire.Group) bool {
+	return slices.ContainsFunc(all, func(l wire.Limit) bool {
+		bound, _ := l.Of(g)
+		return bound.Rate != nil && l.Covers(g)
+	})
+}
+
 // governed returns what a governed queue lets its jobs do, nil if the queue is not governed.
-func (a *limitsAPI) governed(queue string) *answer.WaitsForQueue {
+func (a *limitsAPI) governed(queue string, workers int64, said bool) *answer.WaitsForQueue {
 	q := a.entries.Governed.GovernedQueue(queue)
 	if q == nil || !q.Governs() {
 		return nil
 	}
 	shown := &answer.WaitsForQueue{State: q.State}
 	if def, err := q.Definition(); err == nil {
-		shown.Paused, shown.Ahead = def.Paused, def.Ahead
+		shown.Paused, shown.Ahead = def.Paused, cmp.Or(def.Ahead, occupancy.GovernedAhead(workers, said))
 	}
 	return shown
 }

@@ -66,6 +66,26 @@ func TestLimitsSayWhatTheyHoldBack(t *testing.T) {
 	require.Equal(t, gjson.Get(rate, "opens").Raw, gjson.Get(rate, "parts.0.opens").Raw)
 }
 
+// A job that a rate counts may wait because its queue has as many as its workers can take.
+func TestRatedJobSaysWhatItsQueueHas(t *testing.T) {
+	w := newWorld(t)
+	w.governs("mails", `{}`, wire.QueueGoverned)
+	w.limited("rate", `{"classes":["Import"],"rate":{"jobs":1,"seconds":3600}}`)
+	w.limited("other", `{"classes":["Export"],"concurrency":1}`)
+	w.holds("imports", "a", "b")
+	w.holds("mails", "c")
+	w.wait("imports", "a")
+	w.add(wire.Gated, `{"jid":"plain","class":"Export","queue":"imports","gate":{}}`)
+	rated := func() string { return gjson.Get(w.get("/api/jobs/waits-imports-0/limits").body, "rated").Raw }
+	require.JSONEq(t, `{"out":2}`, rated(), "no worker says that it serves the queue")
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":7,"queues":["queue.imports"]`))
+	require.JSONEq(t, `{"out":2,"ahead":14}`, rated())
+	require.False(t, gjson.Get(w.get("/api/jobs/plain/limits").body, "rated").Exists())
+	w.governs("imports", `{}`, wire.QueueGoverned)
+	require.Empty(t, rated())
+	require.JSONEq(t, `{"state":"governed","out":2,"ahead":14}`, gjson.Get(w.get("/api/jobs/waits-imports-0/limits").body, "governed").Raw)
+}
+
 // only returns an object with some members of another.
 func only(body string, members ...string) string {
 	some := map[string]json.RawMessage{}

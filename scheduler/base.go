@@ -129,6 +129,9 @@ type setup struct {
 	tryAlternate func()
 	// slotsOf returns how many jobs workers run at once, by queue, as far as they say.
 	slotsOf func() map[string]int64
+	// leftAlone has queues looked at, and returns those without consumers that had jobs at the last
+	// look.
+	leftAlone func(queues []string) map[string]bool
 
 	// hasRead reports whether the view has read to the end that a stream had at some time after
 	// since.

@@ -95,8 +95,8 @@ func newCore(entries *tracker.Reader, p ledger.Port, s setup) *core {
 		queues: dueQueues{base: b, all: map[string]*dueQueue{}, came: func(first tracker.DueKey) { c.dispatcher.instant.cameBack(first) }},
 		dispatcher: dispatcher{base: b, queues: &c.queues, routing: &c.routing, copies: &c.copies, unrouted: &c.unrouted, limits: &c.limits,
 			unfetched: map[ledger.EntryID]int{}},
-		limits:    limits{base: b},
-		governed:  governed{base: b, limits: &c.limits, periodics: &c.periodics, said: map[string]wire.Restated{}},
+		limits:    limits{base: b, ahead: ahead{base: b}},
+		governed:  governed{base: b, periodics: &c.periodics, said: map[string]wire.Restated{}},
 		copies:    copies{base: b, dispatcher: &c.dispatcher, unrouted: &c.unrouted},
 		unrouted:  newUnrouted(b, s.left.unrouted),
 		silence:   silence{base: b, queues: &c.queues},
@@ -194,7 +194,7 @@ func (c *core) step(now time.Time) (wake time.Time, err error) {
 	case phaseCatchingUp:
 		over, err = c.opening.catchUp(now, c.entries.State())
 	case phaseReconciling:
-		if err = inOrder(now, c.silence.step, c.governed.open, c.limits.open); err == nil {
+		if err = inOrder(now, c.silence.step, c.limits.open); err == nil {
 			over, err = c.reconciler.step(now)
 		}
 	case phaseLeading:

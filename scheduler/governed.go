@@ -22,22 +22,15 @@ import (
 // governed decides what is to become of governed queues.
 type governed struct {
 	base
-	limits    *limits
 	periodics *periodics
 	version   int64                    // of the view, when the queues were looked at
 	wanted    map[string]governing     // by name
 	said      map[string]wire.Restated // what was journaled and is not read back yet
 	looked    time.Time
-	slots     map[string]int64 // see setup.slotsOf
-	slotsAt   time.Time
 	waiting   []request // they define queues, and wait for the alternate exchange to be tried
 }
 
-const (
-	capEvery   = time.Second      // how often the leader checks whether a queue is full
-	slotsEvery = 10 * time.Second // how often it asks how many jobs workers run at once
-	usualAhead = 1000             // jobs that are delivered and have not ended, if no worker says how many it runs
-)
+const capEvery = time.Second // how often the leader checks whether a queue is full
 
 // define carries out a command that may govern a queue. It is refused unless jobs are kept that
 // come while nothing is bound.
@@ -108,54 +101,11 @@ func (g *governed) step(now time.Time) error {
 		}
 	}
 	maps.DeleteFunc(g.said, func(queue string, _ wire.Restated) bool { return wanted[queue].queue == "" })
-	g.limitQueues(now)
 	if !maps.Equal(wanted, g.wanted) {
 		g.setup.govern(slices.SortedFunc(maps.Values(wanted), func(a, b governing) int { return cmp.Compare(a.queue, b.queue) }))
 	}
 	g.wanted = wanted
 	return nil
-}
-
-// open has limits know the governed queues before anything is delivered.
-func (g *governed) open(now time.Time) error {
-	if g.limits.gate == nil {
-		g.limitQueues(now)
-	}
-	return nil
-}
-
-// limitQueues limits how many jobs of each governed queue are delivered and have not ended. While
-// jobs from before are in the queue, or while it is paused, none is delivered.
-func (g *governed) limitQueues(now time.Time) {
-	if g.setup.slotsOf != nil && (now.Sub(g.slotsAt) >= slotsEvery || now.Before(g.slotsAt)) {
-		g.slots, g.slotsAt = g.setup.slotsOf(), now
-	}
-	all, weights := map[string]wire.Limit{}, map[string]map[string]int64{}
-	for _, q := range g.entries.Governed.GovernedQueues() {
-		def, err := q.Definition()
-		if err != nil || !q.Governs() {
-			continue
-		}
-		closed := q.State == wire.QueueSwitching || q.State == wire.QueueDraining
-		weights[q.Name] = def.Weights
-		// No limit that a user defines has a name with a space.
-		all["queue "+q.Name] = wire.Limit{Queues: []string{q.Name}, Concurrency: g.ahead(q.Name, &def), Paused: def.Paused || closed}
-	}
-	same := maps.EqualFunc(all, g.limits.queues, func(a, b wire.Limit) bool { return a.Concurrency == b.Concurrency && a.Paused == b.Paused })
-	if !same || !maps.EqualFunc(weights, g.limits.weights, maps.Equal) {
-		g.limits.queues, g.limits.weights, g.limits.changed = all, weights, true
-	}
-}
-
-// ahead returns how many jobs of a queue are delivered and have not ended at most.
-func (g *governed) ahead(queue string, def *wire.GovernedQueue) int64 {
-	if def.Ahead > 0 {
-		return def.Ahead
-	}
-	if slots, said := g.slots[queue]; said {
-		return max(2*slots, 1)
-	}
-	return usualAhead
 }
 
 // isFull reports whether more jobs for a queue are refused: as many wait as may, and then until a

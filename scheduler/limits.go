@@ -19,10 +19,8 @@ type limits struct {
 	gate      *gate.Gate[lookups]
 	version   int64 // of the definitions
 	swept     time.Time
-	lookAtAll bool                        // every group is to be looked at
-	weights   map[string]map[string]int64 // of keys, by governed queue
-	queues    map[string]wire.Limit       // what limits jobs because their queue is governed
-	changed   bool                        // it is otherwise than at the last define
+	lookAtAll bool // every group is to be looked at
+	ahead     ahead
 }
 
 const sweepEvery = time.Minute
@@ -38,6 +36,7 @@ func (l *limits) open(now time.Time) error {
 		return err
 	}
 	l.gate, l.swept = gate.New[lookups](rates), now
+	l.ahead.open(now, l.gate)
 	l.define(l.entries.Limits.LimitsVersion())
 	err = l.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		l.gate.Hold(ledger.ID(h.Stream, h.Offset), h.Group)
@@ -63,23 +62,19 @@ func (l *limits) look(g wire.Group, key tracker.DueKey) { l.gate.Look(g, key.At)
 
 // define takes in the definitions.
 func (l *limits) define(version int64) {
-	l.version, l.changed = version, false
-	all := maps.Clone(l.queues)
-	if all == nil {
-		all = map[string]wire.Limit{}
-	}
+	l.version = version
+	all := map[string]wire.Limit{}
 	for _, d := range l.entries.Limits.Limits() {
 		if limit, err := d.Definition(); err == nil {
 			all[d.Name] = limit
 		}
 	}
-	l.gate.Weigh(l.weights)
 	l.gate.Define(all)
 }
 
 // step takes in what the view has folded.
 func (l *limits) step(now time.Time) error {
-	if version := l.entries.Limits.LimitsVersion(); version != l.version || l.changed {
+	if version := l.entries.Limits.LimitsVersion(); version != l.version {
 		l.define(version)
 	}
 	for _, c := range l.entries.TakeSlots() {
@@ -98,8 +93,11 @@ func (l *limits) step(now time.Time) error {
 		l.gate.Sweep(now)
 	}
 	if all || l.lookAtAll {
-		return l.lookAll()
+		if err := l.lookAll(); err != nil {
+			return err
+		}
 	}
+	l.ahead.step(now)
 	return nil
 }
 

@@ -89,6 +89,13 @@ type WhyWaits struct {
 	// Of a unique job: no leader has decided yet whether it has its key.
 	Undecided bool           `json:"undecided,omitempty"`
 	Governed  *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
+	Rated     *RatedJobs     `json:"rated,omitempty"`    // if a rate counts it, and its queue is not governed
+}
+
+// RatedJobs says how many jobs of a queue that rates count are delivered and have not ended.
+type RatedJobs struct {
+	Out   int   `json:"out"`
+	Ahead int64 `json:"ahead,omitempty"` // how many may be; left out if no worker says that it serves the queue
 }
 
 // WaitsForQueue is what a governed queue lets its jobs do.
@@ -96,7 +103,7 @@ type WaitsForQueue struct {
 	State  string `json:"state"`
 	Paused bool   `json:"paused,omitempty"`
 	Out    int    `json:"out"`
-	Ahead  int64  `json:"ahead,omitempty"` // how many may be out; left out if that follows from its workers
+	Ahead  int64  `json:"ahead"` // how many may be out
 }
 
 // WaitsFor is a limit that counts a job.

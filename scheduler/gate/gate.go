@@ -14,6 +14,8 @@ import (
 // keeps of a group that has jobs.
 type Gate[T any] struct {
 	limits   []limit
+	queues   map[string]Queue
+	rated    map[string]bool // queues with jobs that a rate counts
 	groups   map[wire.Group]*Group[T]
 	ready    line[*Group[T]]
 	turns    turns
@@ -23,6 +25,13 @@ type Gate[T any] struct {
 	rates    map[string]int64             // by wire.RateID: what is known of rates that no counter has
 	slots    map[ledger.EntryID]*Group[T] // that are held
 	parked   map[string][]*Group[T]       // by queue: they wait for their queue
+}
+
+// Queue is how many jobs of a queue may hold slots, besides what limits say.
+type Queue struct {
+	Ahead    int64 // 0: any number
+	Closed   bool  // none is to fire
+	Governed bool  // it is about all jobs of the queue, and not only about those that a rate counts
 }
 
 // limit is a definition with its name.
@@ -50,23 +59,62 @@ type turn struct {
 
 // New returns a Gate without limits. rates are when the rates are free again that fires have used.
 func New[T any](rates map[string]int64) *Gate[T] {
-	return &Gate[T]{groups: map[wire.Group]*Group[T]{}, counters: map[counterID]*counter[T]{}, rates: rates,
+	return &Gate[T]{groups: map[wire.Group]*Group[T]{}, rated: map[string]bool{}, counters: map[counterID]*counter[T]{}, rates: rates,
 		slots: map[ledger.EntryID]*Group[T]{}, parked: map[string][]*Group[T]{}, turns: turns{next: map[sharer]float64{}}}
 }
 
 // Weigh sets the weights of keys, by queue. A key that is not in it has the weight 1.
 func (g *Gate[T]) Weigh(weights map[string]map[string]int64) { g.turns.weights = weights }
 
+// Rated returns the queues with jobs that a rate counts. The caller only reads it.
+func (g *Gate[T]) Rated() map[string]bool { return g.rated }
+
 // Define sets the limits, by their names. Groups that were blocked are looked at again.
 func (g *Gate[T]) Define(all map[string]wire.Limit) {
-	for _, c := range g.counters {
-		g.forgetCounter(c)
-	}
-	g.limits, g.waiting, g.counters = nil, nil, map[counterID]*counter[T]{}
+	g.limits = nil
 	for name, l := range all {
 		g.limits = append(g.limits, limit{name, l})
 	}
 	slices.SortFunc(g.limits, func(a, b limit) int { return strings.Compare(a.name, b.name) })
+	g.recount()
+}
+
+// Bound sets how many jobs of queues may hold slots, by their names.
+func (g *Gate[T]) Bound(now time.Time, queues map[string]Queue) {
+	before := g.queues
+	g.queues = queues
+	if !maps.Equal(governed(before), governed(queues)) {
+		g.recount()
+		return
+	}
+	for _, all := range []map[string]Queue{before, queues} {
+		for name := range all {
+			if c := g.counters[ofQueue(name)]; c != nil && before[name] != queues[name] {
+				c.Concurrency, c.paused = queues[name].Ahead, queues[name].Closed
+				g.admit(now, c)
+			}
+		}
+	}
+}
+
+// governed returns those queues of which all jobs are counted.
+func governed(all map[string]Queue) map[string]bool {
+	found := map[string]bool{}
+	for name, q := range all {
+		if q.Governed {
+			found[name] = true
+		}
+	}
+	return found
+}
+
+// recount makes the counters anew, because other jobs are counted.
+func (g *Gate[T]) recount() {
+	for _, c := range g.counters {
+		g.forgetCounter(c)
+	}
+	g.waiting, g.counters = nil, map[counterID]*counter[T]{}
+	clear(g.rated)
 	for _, group := range g.groups {
 		group.counters = g.countersOf(group.Group)
 		for _, c := range group.counters {
@@ -223,10 +271,12 @@ func (g *Gate[T]) admitOthers(now time.Time, group *Group[T]) {
 // Sweep forgets counters that count nothing.
 func (g *Gate[T]) Sweep(now time.Time) {
 	g.turns.sweep()
+	clear(g.rated)
 	used := map[*counter[T]]bool{}
 	for _, group := range g.groups {
 		for _, c := range group.counters {
 			used[c] = true
+			g.noteRate(c, group.Group)
 		}
 	}
 	for id, c := range g.counters {
@@ -239,96 +289,6 @@ func (g *Gate[T]) Sweep(now time.Time) {
 			delete(g.rates, id)
 		}
 	}
-}
-
-// counterID names a counter: a limit, and the part of the jobs that it counts apart from others.
-type counterID struct {
-	name string
-	part wire.Group
-}
-
-// counter is what one limit counts of one part of the jobs.
-type counter[T any] struct {
-	wire.Bound
-	paused bool
-	used   int64           // slots
-	rateID string          // empty: there is no rate
-	free   int64           // when the rate is free again, in microseconds since 1970
-	groups line[*Group[T]] // that wait here
-	timer                  // while some wait for its rate
-}
-
-// countersOf returns the counters that count the jobs of a group. It makes those that are missing.
-func (g *Gate[T]) countersOf(of wire.Group) (all []*counter[T]) {
-	for i := range g.limits {
-		l := &g.limits[i]
-		if !l.Covers(of) {
-			continue
-		}
-		bound, part := l.Of(of)
-		id := counterID{l.name, part}
-		c := g.counters[id]
-		if c == nil {
-			c = &counter[T]{Bound: bound, paused: l.Paused, timer: asleep}
-			if bound.Rate != nil {
-				c.rateID = wire.RateID(l.name, bound.Rate, part)
-				c.free = g.rates[c.rateID]
-			}
-			g.counters[id] = c
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-// forgetCounter keeps what is known of the counter's rate.
-func (g *Gate[T]) forgetCounter(c *counter[T]) {
-	if c.rateID != "" {
-		g.rates[c.rateID] = c.free
-	}
-}
-
-// room reports whether one more job may fire.
-func (c *counter[T]) room(now time.Time) bool {
-	switch {
-	case c.paused, c.Concurrency > 0 && c.used >= c.Concurrency:
-		return false
-	case c.Rate == nil:
-		return true
-	}
-	// What a rate owes beyond its burst and one job comes from a clock that was ahead.
-	c.free = min(c.free, now.UnixMicro()+c.Rate.Ahead()+c.Rate.Interval())
-	return !c.opens().After(now)
-}
-
-// opens returns when the rate lets the next job fire.
-func (c *counter[T]) opens() time.Time { return time.UnixMicro(c.free - c.Rate.Ahead()) }
-
-// block has a group wait at a counter.
-func (g *Gate[T]) block(c *counter[T], group *Group[T]) {
-	c.groups.push(group)
-	g.awaitRate(c)
-}
-
-// awaitRate has a counter wake when its rate has room, if that is what is missing.
-func (g *Gate[T]) awaitRate(c *counter[T]) {
-	if c.index >= 0 || len(c.groups) == 0 || c.paused || c.Rate == nil || c.Concurrency > 0 && c.used >= c.Concurrency {
-		return
-	}
-	c.at = c.opens()
-	g.waiting.push(c)
-}
-
-// admit makes the first group ready that waits at a counter with room.
-func (g *Gate[T]) admit(now time.Time, c *counter[T]) {
-	if len(c.groups) == 0 {
-		return
-	}
-	if !c.room(now) {
-		g.awaitRate(c)
-		return
-	}
-	g.makeReady(c.groups.pop())
 }
 
 // Take counts a job of a group that is fired. It reports whether the job holds a slot, and which

@@ -160,6 +160,34 @@ func TestRateOfClockThatWasAhead(t *testing.T) {
 	require.Len(t, w.fire(), 1)
 }
 
+func TestQueueBoundsRatedJobs(t *testing.T) {
+	w := newWorld(t, map[string]wire.Limit{"rate": {Classes: []string{"C"}, Rate: &wire.Rate{Jobs: 100, Seconds: 1, Burst: 100}}})
+	plain := wire.Group{Queue: "q", Class: "D"}
+	for range 5 {
+		w.add(key("a"), start)
+		w.add(plain, start)
+	}
+	w.Bound(start, map[string]Queue{"q": {Ahead: 2}})
+	require.Equal(t, []string{"a", "", "a", "", "", "", ""}, w.fire(), "two of those that the rate counts")
+	require.Equal(t, map[string]bool{"q": true}, w.Rated())
+	w.Bound(start, map[string]Queue{"q": {Ahead: 3}})
+	require.Equal(t, []string{"a"}, w.fire())
+	w.Bound(start, map[string]Queue{"q": {Closed: true}})
+	w.end(ledger.ID(wire.Gated, 1))
+	require.Empty(t, w.fire())
+	w.Bound(start, nil)
+	require.Equal(t, []string{"a", "a"}, w.fire())
+	require.Len(t, w.out, 2, "a job that nothing bounds holds no slot")
+
+	for range 5 {
+		w.add(plain, start)
+	}
+	w.Bound(start, map[string]Queue{"q": {Ahead: 4, Governed: true}})
+	require.Len(t, w.fire(), 2, "all jobs of the queue are counted")
+	w.Bound(start, map[string]Queue{"q": {Ahead: 4}})
+	require.Len(t, w.fire(), 3)
+}
+
 func TestPausedLimit(t *testing.T) {
 	w := newWorld(t, map[string]wire.Limit{"all": {Concurrency: 1, Paused: true}})
 	w.add(key("a"), start)

@@ -337,6 +337,8 @@ export const whywaits = {
   used: (n, of, part) => `${count(n)} of ${plural(of, 'slot')}${part ? ` of ${part}` : ''} in use`,
   countsOnly: (n) => `${plural(n, 'job')} running or queued`,
   outOf: (out, most) => `The governed queue has ${count(out)} of ${plural(most, 'job')} out.`,
+  rated: (out, most) => `Of the jobs with a rate, ${count(out)} of ${count(most)} are in its queue or run. As many as its workers can take.`,
+  ratedAlone: 'No worker says that it takes jobs from this queue. At most about ten jobs with a rate wait in it.',
   opens: (time) => rich`next ${time}`,
   since: (time) => rich`since ${time}`,
   heldBy: (name) => `Jobs that hold slots of ${name}`,

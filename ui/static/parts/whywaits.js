@@ -21,14 +21,18 @@ export function WhyWaits({ jid }) {
   return html`<${Card} title=${words.title}><${Failure} error=${why.error} refresh=${why.refresh} />
     ${d?.undecided && html`<p class="warn strong">${words.undecided}</p>`}
     ${d?.governed && html`<${OfQueue} g=${d.governed} />`}
-    ${d && html`<p class="dim">${d.limits.some((l) => l.blocks) ? words.ahead(d.ahead) : words.notHeldBack}</p>
+    ${d?.rated && html`<p class=${isFull(d.rated) ? 'warn strong' : 'dim'}>${d.rated.ahead ? words.rated(d.rated.out, d.rated.ahead) : words.ratedAlone}</p>`}
+    ${d && html`<p class="dim">${d.limits.some((l) => l.blocks) || isFull(d.governed) || isFull(d.rated) ? words.ahead(d.ahead) : words.notHeldBack}</p>
       <ul class="att">${d.limits.map((l) => html`<${One} key=${l.limit} l=${l} />`)}</ul>`}<//>`;
 }
+
+/** Whether a queue has as many jobs as it may. @param {any} q */
+const isFull = (q) => q?.ahead > 0 && q.out >= q.ahead;
 
 /** What holds back all jobs of its governed queue. @param {{g: any}} p */
 const OfQueue = ({ g }) => html`${words.queueState[g.state] && html`<p class="warn strong">${words.queueState[g.state]}</p>`}
   ${g.paused && html`<p class="warn strong">${words.queuePaused}</p>`}
-  ${g.ahead > 0 && html`<p class=${g.out >= g.ahead ? 'warn strong' : 'dim'}>${words.outOf(g.out, g.ahead)}</p>`}`;
+  <p class=${isFull(g) ? 'warn strong' : 'dim'}>${words.outOf(g.out, g.ahead)}</p>`;
 
 /** What a limit says of the job. @param {any} l */
 function says(l) {
