@@ -27,34 +27,10 @@ type Gate[T any] struct {
 	parked   map[string][]*Group[T]       // by queue: they wait for their queue
 }
 
-// Queue is how many jobs of a queue may hold slots, besides what limits say.
-type Queue struct {
-	Ahead    int64 // 0: any number
-	Closed   bool  // none is to fire
-	Governed bool  // it is about all jobs of the queue, and not only about those that a rate counts
-}
-
 // limit is a definition with its name.
 type limit struct {
 	name string
 	wire.Limit
-}
-
-// Group is a group that has jobs, as far as it is known, or holds slots.
-type Group[T any] struct {
-	wire.Group
-	State T // its user's
-	turn
-	counters []*counter[T]
-	held     int64 // slots
-}
-
-// turn is when it is a group's turn.
-type turn struct {
-	timer
-	place
-	ready   bool // it is ready, or chosen
-	blocked bool // it waits for a counter or for its queue
 }
 
 // New returns a Gate without limits. rates are when the rates are free again that fires have used.
@@ -97,18 +73,7 @@ func (g *Gate[T]) Bound(now time.Time, queues map[string]Queue) {
 	}
 }
 
-// governed returns those queues of which all jobs are counted.
-func governed(all map[string]Queue) map[string]bool {
-	found := map[string]bool{}
-	for name, q := range all {
-		if q.Governed {
-			found[name] = true
-		}
-	}
-	return found
-}
-
-// recount makes the counters anew, because other jobs are counted.
+// recount begins to count again, because other jobs are counted.
 func (g *Gate[T]) recount() {
 	for _, c := range g.counters {
 		g.forgetCounter(c)
@@ -183,8 +148,6 @@ func (g *Gate[T]) makeReady(group *Group[T]) {
 	g.ready.push(group)
 }
 
-func (group *Group[T]) sharer() sharer { return sharer{group.Queue, group.Key} }
-
 // Ready reports whether a group may be ready to fire.
 func (g *Gate[T]) Ready() bool { return len(g.ready) > 0 }
 
@@ -200,16 +163,6 @@ func (g *Gate[T]) Choose(now time.Time) *Group[T] {
 			continue
 		}
 		return group
-	}
-	return nil
-}
-
-// full returns the first counter without room, nil if all have some.
-func (group *Group[T]) full(now time.Time) *counter[T] {
-	for _, c := range group.counters {
-		if !c.room(now) {
-			return c
-		}
 	}
 	return nil
 }
@@ -289,6 +242,82 @@ func (g *Gate[T]) Sweep(now time.Time) {
 			delete(g.rates, id)
 		}
 	}
+}
+
+// countersOf returns the counters that count the jobs of a group. It makes those that are missing.
+func (g *Gate[T]) countersOf(of wire.Group) (all []*counter[T]) {
+	rated := false
+	for i := range g.limits {
+		l := &g.limits[i]
+		if !l.Covers(of) {
+			continue
+		}
+		bound, part := l.Of(of)
+		c := g.counter(counterID{l.name, part}, bound, l.Paused)
+		rated = g.noteRate(c, of) || rated
+		all = append(all, c)
+	}
+	if q := g.queues[of.Queue]; q.Governed || rated {
+		all = append(all, g.counter(ofQueue(of.Queue), wire.Bound{Concurrency: q.Ahead}, q.Closed))
+	}
+	return all
+}
+
+// noteRate notes the queue of a group if a counter has a rate, and reports whether it has one.
+func (g *Gate[T]) noteRate(c *counter[T], of wire.Group) bool {
+	if c.Rate == nil {
+		return false
+	}
+	g.rated[of.Queue] = true
+	return true
+}
+
+// counter returns a counter. If it is missing, it is made.
+func (g *Gate[T]) counter(id counterID, bound wire.Bound, paused bool) *counter[T] {
+	c := g.counters[id]
+	if c == nil {
+		c = &counter[T]{Bound: bound, paused: paused, timer: asleep}
+		if bound.Rate != nil {
+			c.rateID = wire.RateID(id.name, bound.Rate, id.part)
+			c.free = g.rates[c.rateID]
+		}
+		g.counters[id] = c
+	}
+	return c
+}
+
+// forgetCounter keeps what is known of the counter's rate.
+func (g *Gate[T]) forgetCounter(c *counter[T]) {
+	if c.rateID != "" {
+		g.rates[c.rateID] = c.free
+	}
+}
+
+// block has a group wait at a counter.
+func (g *Gate[T]) block(c *counter[T], group *Group[T]) {
+	c.groups.push(group)
+	g.awaitRate(c)
+}
+
+// awaitRate has a counter wake when its rate has room, if that is what is missing.
+func (g *Gate[T]) awaitRate(c *counter[T]) {
+	if c.index >= 0 || len(c.groups) == 0 || c.paused || c.Rate == nil || c.Concurrency > 0 && c.used >= c.Concurrency {
+		return
+	}
+	c.at = c.opens()
+	g.waiting.push(c)
+}
+
+// admit makes the first group ready that waits at a counter with room.
+func (g *Gate[T]) admit(now time.Time, c *counter[T]) {
+	if len(c.groups) == 0 {
+		return
+	}
+	if !c.room(now) {
+		g.awaitRate(c)
+		return
+	}
+	g.makeReady(c.groups.pop())
 }
 
 // Take counts a job of a group that is fired. It reports whether the job holds a slot, and which
