@@ -24,7 +24,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"lateness at 50 due a second, p50", "lateness at 50 due a second, p99", "burst of 300 due at one instant",
 		"delayed messages, 50 due a second, p50", "delayed messages, 50 due a second, p99", "300 delayed messages due at one instant",
 		"1000 entries into the view, native", "1000 entries into the view, amqp",
-		"500 jobs enqueued and done", "500 limited jobs enqueued and done, limit 10, beside plain ones", "500 limited jobs enqueued and done, limit 100, beside plain ones", "500 plain jobs with a limit for others, beside none", "500 jobs worked off, go", "confirmed enqueues one by one, go", "confirmed enqueues, 500 at once, go",
+		"500 jobs enqueued and done", "500 limited jobs enqueued and done, limit 10, beside plain ones", "500 limited jobs enqueued and done, limit 100, beside plain ones", "500 plain jobs enqueued and done, with a limit for others, beside none", "500 jobs worked off, go", "confirmed enqueues one by one, go", "confirmed enqueues, 500 at once, go",
 		"a confirmed enqueue at 50 a second, p50", "from enqueue to handler at 50 a second, p99",
 		"500 pending, 500 fired: ready without a state dir", "metric records folded, native",
 	} {

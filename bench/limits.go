@@ -15,7 +15,6 @@ import (
 const (
 	targetLimited     = 3000 // a second
 	targetBesidePlain = 0.4
-	targetUntouched   = 0.98 // plain jobs, beside those before anything was limited
 	targetHandover50  = 3 * time.Millisecond
 	targetHandover99  = 20 * time.Millisecond
 )
@@ -32,7 +31,7 @@ const (
 )
 
 // measureLimits enqueues and runs jobs that a limit counts. Beside them are plain jobs of the same
-// library, before and after limits are defined.
+// library, before limits are defined.
 func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 	s, err := b.serve(ctx, v)
 	if err != nil {
@@ -52,26 +51,21 @@ func measureLimits(ctx context.Context, b *bench, v *vhost) (err error) {
 	if err != nil {
 		return err
 	}
-	after, err := b.endToEnd(ctx, v, only(ctx, millrace.Limit{Name: "elsewhere", Queues: []string{"others"}, Concurrency: 1}), plainJob)
-	if err != nil {
-		return err
-	}
 	n := float64(b.size.jobs)
 	name := fmt.Sprintf("%d limited jobs enqueued and done, limit %%d, beside plain ones", b.size.jobs)
 	b.table.add(fmt.Sprintf(name, lowLimit), perSecond, noTarget, n/low.Seconds(), n/plain.Seconds())
 	b.table.add(fmt.Sprintf(name, highLimit), perSecond, ratioAtLeast(targetBesidePlain), n/high.Seconds(), n/plain.Seconds())
 	b.table.addAlone(fmt.Sprintf("limited jobs, limit %d, alone", highLimit), perSecond, atLeast(targetLimited), n/high.Seconds())
-	b.table.add(fmt.Sprintf("%d plain jobs with a limit for others, beside none", b.size.jobs), perSecond, ratioAtLeast(targetUntouched), n/after.Seconds(), n/plain.Seconds())
 	if err := l.measureHandover(ctx); err != nil {
 		return err
 	}
 	return l.measureRate(ctx)
 }
 
-// only returns what defines a limit, and no other.
-func only(ctx context.Context, limit millrace.Limit) func(*millrace.Client) error {
+// only returns what defines limits, and no others.
+func only(ctx context.Context, limits ...millrace.Limit) func(*millrace.Client) error {
 	return func(c *millrace.Client) error {
-		_, err := c.DefineLimits(ctx, "bench", limit)
+		_, err := c.DefineLimits(ctx, "bench", limits...)
 		return err
 	}
 }

@@ -89,7 +89,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&o.runs, "runs", 5, "measure each figure `n` times and print the median")
 	flags.BoolVar(&o.quick, "quick", false, "measure less, once unless -runs says otherwise: to see that it works")
-	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, cost, messages, read, jobs, limits, waiting, unique, periodic, workers, producers, enqueue, million, metrics, viewers")
+	flags.StringVar(&o.only, "only", "", "measure only some of the `figures`, separated by commas: lateness, burst, cost, messages, read, jobs, limits, untouched, waiting, unique, periodic, workers, producers, enqueue, million, metrics, viewers")
 	langs := flags.String("lang", "", "measure the workers and clients of some `languages` only, separated by commas: "+strings.Join(languages, ", "))
 	flags.IntVar(&o.pending, "pending", 0, "have `n` entries pending, instead of a million")
 	flags.IntVar(&o.fired, "fired", 0, "have `n` entries fired, instead of five million")
@@ -171,6 +171,7 @@ var figures = []figure{
 	{"read", measureRead, false},
 	{"jobs", measureJobs, false},
 	{"limits", measureLimits, false},
+	{"untouched", measureUntouched, false},
 	{"waiting", measureWaiting, false},
 	{"unique", measureUnique, false},
 	{"periodic", measurePeriodic, false},

@@ -2,27 +2,25 @@ package view
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/batchrepr"
-	"github.com/klauspost/compress/s2"
 )
 
 // A broker may show records that it loses in a failover. LavinMQ shows a stream's records to
 // readers before its followers have them, and RabbitMQ confirms records that are not on the disk
 // yet. So the store can be rolled back by some seconds. A checkpoint is a snapshot of the store,
-// together with the batches that were written after it. Each write is copied once, and nothing is
-// read.
+// together with the keys that were written after it. The snapshot has what they were before.
 
 const (
 	checkpointEvery = 2 * time.Second
 	// A store can be rolled back at least this far, unless very much was written.
 	checkpointAge   = time.Minute
-	checkpointBytes = 16 << 20 // limits the batches that are kept, which are compressed
+	checkpointBytes = 8 << 20 // limits the keys that are kept
 )
 
 // checkpoints are the checkpoints of a store, the oldest first. The store's write lock guards them.
@@ -30,8 +28,9 @@ type checkpoints struct {
 	db    *pebble.DB
 	every time.Duration // shorter in tests
 	all   []*checkpoint
-	count int64 // how many were ever taken
-	bytes int   // of the batches that are kept
+	count int64  // how many were ever taken
+	bytes int    // of the keys that are kept
+	noted []byte // the newest keys, while they are collected
 }
 
 // checkpoint is the state of the store at one moment.
@@ -39,9 +38,13 @@ type checkpoint struct {
 	number int64
 	taken  time.Time
 	at     *pebble.Snapshot
-	wrote  [][]byte // batches written after this checkpoint and before the next, compressed
-	bytes  int      // of these batches
+	wrote  [][]byte // the keys that were written after this checkpoint and before the next
+	ranges []keyRange
+	bytes  int // of both
 }
+
+// keyRange is a range of keys that was deleted.
+type keyRange struct{ lower, upper []byte }
 
 // errNoCheckpoint is returned when a checkpoint has been dropped.
 var errNoCheckpoint = errors.New("view: the store cannot be rolled back so far")
@@ -67,36 +70,42 @@ func (c *checkpoints) take(now time.Time) {
 	}
 }
 
-// note keeps a compressed copy of a batch.
-func (c *checkpoints) note(batch *pebble.Batch) {
+// note keeps the keys of a batch.
+func (c *checkpoints) note(batch *pebble.Batch) error {
 	if c == nil || len(c.all) == 0 || batch.Empty() {
-		return
+		return nil
 	}
-	packed := s2.Encode(nil, batch.Repr()) // in a buffer that is large enough for anything
-	newest, wrote := c.all[len(c.all)-1], bytes.Clone(packed)
-	newest.wrote = append(newest.wrote, wrote)
-	newest.bytes += len(wrote)
-	c.bytes += len(wrote)
+	newest, before := c.all[len(c.all)-1], c.bytes
+	c.noted = c.noted[:0]
+	for r := batch.Reader(); ; {
+		kind, key, value, ok, err := r.Next()
+		switch {
+		case err != nil:
+			return fmt.Errorf("view: read a batch: %w", err)
+		case !ok:
+			newest.wrote = append(newest.wrote, bytes.Clone(c.noted))
+			c.bytes += len(c.noted)
+			newest.bytes += c.bytes - before
+			return nil
+		case kind == pebble.InternalKeyKindRangeDelete:
+			newest.ranges = append(newest.ranges, keyRange{bytes.Clone(key), bytes.Clone(value)})
+			c.bytes += len(key) + len(value)
+		default:
+			c.noted = append(binary.AppendUvarint(c.noted, uint64(len(key))), key...)
+		}
+	}
 }
 
-// each calls fn for every write between this checkpoint and the next.
-func (p *checkpoint) each(fn func(kind pebble.InternalKeyKind, key, value []byte) error) error {
-	for _, wrote := range p.wrote {
-		wrote, err := s2.Decode(nil, wrote)
-		if err != nil {
-			return fmt.Errorf("view: read a batch: %w", err)
-		}
-		for r := batchrepr.Read(wrote); ; {
-			kind, key, value, ok, err := r.Next()
-			if err != nil {
-				return fmt.Errorf("view: read a batch: %w", err)
-			}
-			if !ok {
-				break
-			}
-			if err := fn(kind, key, value); err != nil {
+// each calls fn for every key that was written between this checkpoint and the next.
+func (p *checkpoint) each(fn func(key []byte) error) error {
+	for _, keys := range p.wrote {
+		for len(keys) > 0 {
+			size, n := binary.Uvarint(keys)
+			keys = keys[n:]
+			if err := fn(keys[:size]); err != nil {
 				return err
 			}
+			keys = keys[size:]
 		}
 	}
 	return nil
@@ -129,10 +138,7 @@ func (c *checkpoints) drop(from int) error {
 // restore fills a batch with the writes that bring the store back to a checkpoint.
 func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
 	at, done := c.all[from].at, map[string]bool{}
-	one := func(kind pebble.InternalKeyKind, key, value []byte) error {
-		if kind == pebble.InternalKeyKindRangeDelete {
-			return restoreRange(at, key, value, batch)
-		}
+	one := func(key []byte) error {
 		if done[string(key)] || bytes.HasPrefix(key, prefixConfirmed) || bytes.Equal(key, keyIdentity) {
 			// Confirmed records stay confirmed, and a store that is to be emptied stays so.
 			return nil
@@ -150,6 +156,11 @@ func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
 	for _, p := range c.all[from:] {
 		if err := p.each(one); err != nil {
 			return err
+		}
+		for _, r := range p.ranges {
+			if err := restoreRange(at, r.lower, r.upper, batch); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -371,7 +371,7 @@ func TestCheckpointsAreBounded(t *testing.T) {
 		store := openStore(t, Config{})
 		big := strings.Repeat("x", 1<<20)
 		for range 100 {
-			put(t, store, "k", big)
+			put(t, store, big, "v")
 		}
 		require.LessOrEqual(t, store.checkpoints.bytes, checkpointBytes+checkpointBytes/2)
 		for range 300 {

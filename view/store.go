@@ -188,7 +188,9 @@ func (s *Store) Update(fn func(*Tx) error) error {
 	if err := fn(tx); err != nil {
 		return err
 	}
-	s.checkpoints.note(batch)
+	if err := s.checkpoints.note(batch); err != nil {
+		return err
+	}
 	if err := batch.Commit(pebble.NoSync); err != nil {
 		s.ahead = fmt.Errorf("view: commit: %w", err)
 		return s.ahead

@@ -17,8 +17,9 @@ func TestLimit(t *testing.T) {
 	for name, c := range map[string]struct{ live, around, allocated, limit int64 }{
 		"calm":                      {100 * mb, 20 * mb, 0, 136 * mb},
 		"in between":                {100 * mb, 20 * mb, 50 * mb, 170 * mb},
-		"busy":                      {100 * mb, 20 * mb, 900 * mb, 220 * mb},
-		"busy, and little is live":  {5 * mb, 8 * mb, 900 * mb, 29 * mb},
+		"busy":                      {100 * mb, 20 * mb, 51 * mb, math.MaxInt64},
+		"busy, and little is live":  {5 * mb, 8 * mb, 17 * mb, math.MaxInt64},
+		"calm, and little is live":  {5 * mb, 8 * mb, 16 * mb, 29 * mb},
 		"nothing was collected yet": {0, 8 * mb, 3 * mb, 24 * mb},
 	} {
 		require.Equal(t, c.limit, limit(state{live: c.live, around: c.around}, c.allocated), name)
@@ -35,7 +36,7 @@ func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go Pace(ctx)
-		time.Sleep(every + every/2)
+		time.Sleep(paced + 2*every)
 		synctest.Wait()
 		set := debug.SetMemoryLimit(-1)
 		require.Greater(t, set, int64(64<<20))
