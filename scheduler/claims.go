@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler/ledger"
@@ -11,7 +12,8 @@ import (
 // A worker that gets a job which may have begun before claims it: it asks whether the job may run.
 // The leader writes a record to jobs.ends, and answers when the view has read that. By then the
 // view has read everything that a dead worker had written about the job: its messages stand before
-// those that were sent after the broker gave the job to another worker.
+// those that were sent after the broker gave the job to another worker. One record is enough for
+// all claims that came before it.
 //
 // Of one entry, several fires may be out: the broker may have both a fire that was in doubt and
 // the one that repeated it. The newest one runs, and the others are dropped. No claim of a fire in
@@ -21,14 +23,15 @@ import (
 // claims answers claims.
 type claims struct {
 	base
-	sent    int64             // the number of the newest claim of this epoch
+	sent    int64             // the number of the newest record of this epoch
+	newest  *wire.End         // the record for the claims that came since; nil if none did
 	pending map[string]*claim // by slot and process
 }
 
 // claim is a claim without an answer.
 type claim struct {
 	slot   wire.Slot
-	n      int64
+	n      int64 // of the record that must be read first
 	answer func(wire.Reply)
 }
 
@@ -49,23 +52,38 @@ func (c *claims) command(_ time.Time, r request) error {
 	if len(c.pending) >= maxClaims {
 		return r.reply(unavailable("too many claims wait: ask again"))
 	}
-	c.sent++
-	m, err := wire.End{Type: wire.TypeClaimed, Slot: r.cmd.Slot, Process: r.cmd.Process, At: wire.Seconds(c.ledger.Now()), Epoch: c.ledger.Epoch(), N: c.sent}.Message()
-	if err != nil {
-		return r.reply(badRequest(err.Error()))
+	if c.newest == nil {
+		c.newest = &wire.End{Type: wire.TypeClaimed, Slot: r.cmd.Slot, Process: r.cmd.Process, Epoch: c.ledger.Epoch(), N: c.sent + 1}
 	}
-	c.pending[key] = &claim{slot: slot, n: c.sent, answer: r.answer}
+	c.pending[key] = &claim{slot: slot, n: c.newest.N, answer: r.answer}
+	return nil
+}
+
+// send writes the record for the claims that have come since the last one.
+func (c *claims) send() error {
+	n := c.newest.N
+	c.newest.At = wire.Seconds(c.ledger.Now())
+	m, err := c.newest.Message()
+	if err != nil {
+		return err
+	}
+	c.sent, c.newest = n, nil
 	return c.ledger.Send(&ledger.Publish{Plain: true, Elsewhere: true, Size: len(m.Body), Build: func(int64, int64) wire.Message { return m },
 		Returned: func(time.Time, string, bool) error {
-			delete(c.pending, key)
+			maps.DeleteFunc(c.pending, func(_ string, one *claim) bool { return one.n == n })
 			return nil
 		}})
 }
 
-// step answers the claims that the view has read.
+// step answers the claims whose record the view has read.
 func (c *claims) step(time.Time) error {
 	if len(c.pending) == 0 {
 		return nil
+	}
+	if c.newest != nil {
+		if err := c.send(); err != nil {
+			return err
+		}
 	}
 	read := c.entries.ReadClaims(c.ledger.Epoch())
 	for key, one := range c.pending {

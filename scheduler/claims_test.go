@@ -64,6 +64,29 @@ func TestNewestFireRuns(t *testing.T) {
 	require.Equal(t, wire.StatusBad, sc.ask(c, wire.Command{Command: wire.CommandFree, Slot: "x"}).Status)
 }
 
+// One record is enough for all claims that come before it. A later one has a record of its own.
+func TestClaimsShareARecord(t *testing.T) {
+	sc := newScene(t)
+	s := sc.leader("a")
+	sc.limited(s, "j", "q")
+	slot := sc.newestSlot()
+	var answers []string
+	claim := func(process string) {
+		cmd := wire.Command{Command: wire.CommandClaim, Slot: slot, Process: process}
+		require.NoError(t, s.core.command(sc.now, cmd, func(r wire.Reply) { answers = append(answers, r.Claim) }))
+	}
+	records := func() int { return len(sc.broker.streams[wire.JobEnds].records) }
+	before := records()
+	for _, process := range []string{"w1", "w2", "w3"} {
+		claim(process)
+	}
+	require.NoError(t, s.step(sc.now))
+	claim("w4")
+	sc.rounds(s, 6, nil)
+	require.Equal(t, []string{wire.ClaimRun, wire.ClaimRun, wire.ClaimRun, wire.ClaimRun}, answers)
+	require.Equal(t, before+2, records())
+}
+
 // reportEnd has a worker report the end of a job.
 func (sc *scene) reportEnd(slot string) {
 	sc.t.Helper()
