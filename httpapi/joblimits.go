@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/occupancy"
 	"github.com/millrace-jobs/millrace/tracker/processes"
+	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -21,6 +23,7 @@ type limitsAPI struct {
 	*definer
 	entries *tracker.Reader
 	workers *workers
+	queues  *queues.Watch
 	now     func() time.Time
 }
 
@@ -205,32 +208,23 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 		return nil, err
 	}
 	var all []*waitsFor
-	var rated ratedLimits
+	rated := false
 	for _, d := range a.entries.Limits.Limits() {
-		def, fault := d.Definition()
-		if fault != nil {
-			continue
-		}
-		rated = append(rated, def)
-		if def.Covers(s.Group()) {
-			all = append(all, newWaitsFor(d.Name, def, s.Group()))
+		if def, fault := d.Definition(); fault == nil && def.Covers(s.Group()) {
+			w := newWaitsFor(d.Name, def, s.Group())
+			all, rated = append(all, w), rated || w.bound.Rate != nil
 		}
 	}
-	serving := processes.Serving(a.workers.list())[s.Queue]
-	said := serving.Processes > 0
-	if out.Governed = a.governed(s.Queue, serving.Slots, said); out.Governed == nil && rated.count(s.Group()) {
-		out.Rated = &answer.RatedJobs{Ahead: occupancy.RatedAhead(serving.Slots, said)}
+	var bounded bool
+	if out.Governed, bounded = a.governed(s.Queue); !bounded && (rated || out.Governed != nil) {
+		out.Unserved = a.isUnserved(in.Request().Context(), s.Queue)
 	}
 	err = a.entries.Slots.Held(func(h *wire.HeldSlot) bool {
 		for _, w := range all {
 			w.count(h)
 		}
-		switch {
-		case h.Queue != s.Queue:
-		case out.Governed != nil:
+		if out.Governed != nil && h.Queue == s.Queue {
 			out.Governed.Out++
-		case out.Rated != nil && rated.count(h.Group):
-			out.Rated.Out++
 		}
 		return true
 	})
@@ -240,28 +234,32 @@ func (a *limitsAPI) why(in *problem.Request) (any, error) {
 	return out, err
 }
 
-// ratedLimits are limits that may have rates.
-type ratedLimits []wire.Limit
-
-// count reports whether one of the rates counts the jobs of a group.
-func (all ratedLimits) count(g wire.Group) bool {
-	return slices.ContainsFunc(all, func(l wire.Limit) bool {
-		bound, _ := l.Of(g)
-		return bound.Rate != nil && l.Covers(g)
+// isUnserved reports whether a queue has messages enough, and no one consumes it. What the leader
+// finds differs while jobs are fetched from the queue.
+func (a *limitsAPI) isUnserved(ctx context.Context, queue string) bool {
+	if a.queues == nil {
+		return false
+	}
+	snap, err := a.queues.Look(ctx)
+	return err == nil && slices.ContainsFunc(snap.Queues, func(q queues.Queue) bool {
+		return q.Name == queue && q.Consumers == 0 && q.Ready >= occupancy.UnservedAhead
 	})
 }
 
-// governed returns what a governed queue lets its jobs do, nil if the queue is not governed.
-func (a *limitsAPI) governed(queue string, workers int64, said bool) *answer.WaitsForQueue {
+// governed returns what a governed queue lets its jobs do, nil if the queue is not governed. bounded
+// reports whether its definition or its workers say how many jobs may be out.
+func (a *limitsAPI) governed(queue string) (shown *answer.WaitsForQueue, bounded bool) {
 	q := a.entries.Governed.GovernedQueue(queue)
 	if q == nil || !q.Governs() {
-		return nil
+		return nil, false
 	}
-	shown := &answer.WaitsForQueue{State: q.State}
+	serving := processes.Serving(a.workers.list())[queue]
+	shown, bounded = &answer.WaitsForQueue{State: q.State}, serving.Processes > 0
 	if def, err := q.Definition(); err == nil {
-		shown.Paused, shown.Ahead = def.Paused, cmp.Or(def.Ahead, occupancy.GovernedAhead(workers, said))
+		shown.Paused, shown.Ahead = def.Paused, cmp.Or(def.Ahead, occupancy.GovernedAhead(serving.Slots, bounded))
+		bounded = bounded || def.Ahead > 0
 	}
-	return shown
+	return shown, bounded
 }
 
 // gated returns the gated entry with a jid that is due first, nil if there is none.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tidwall/gjson"
 
+	"github.com/millrace-jobs/millrace/broker"
 	"github.com/millrace-jobs/millrace/scheduler"
 	"github.com/millrace-jobs/millrace/wire"
 )
@@ -66,24 +67,28 @@ func TestLimitsSayWhatTheyHoldBack(t *testing.T) {
 	require.Equal(t, gjson.Get(rate, "opens").Raw, gjson.Get(rate, "parts.0.opens").Raw)
 }
 
-// A job that a rate counts may wait because its queue has as many as its workers can take.
-func TestRatedJobSaysWhatItsQueueHas(t *testing.T) {
-	w := newWorld(t)
+// A job waits if no one takes the jobs of its queue, and a rate counts it or its queue is governed.
+func TestJobOfUnservedQueueWaits(t *testing.T) {
+	w := newWorld(t, watching(true, broker.QueueInfo{Name: "queue.imports", Ready: 10}, broker.QueueInfo{Name: "queue.few", Ready: 9},
+		broker.QueueInfo{Name: "queue.consumed", Ready: 10, Consumers: 1}))
 	w.governs("mails", `{}`, wire.QueueGoverned)
 	w.limited("rate", `{"classes":["Import"],"rate":{"jobs":1,"seconds":3600}}`)
-	w.limited("other", `{"classes":["Export"],"concurrency":1}`)
-	w.holds("imports", "a", "b")
-	w.holds("mails", "c")
-	w.wait("imports", "a")
+	unserved := func(jid string) bool {
+		return gjson.Get(w.get("/api/jobs/"+jid+"/limits").body, "unserved").Bool()
+	}
+	for _, queue := range []string{"imports", "few", "consumed", "unknown"} {
+		w.wait(queue, "a")
+	}
 	w.add(wire.Gated, `{"jid":"plain","class":"Export","queue":"imports","gate":{}}`)
-	rated := func() string { return gjson.Get(w.get("/api/jobs/waits-imports-0/limits").body, "rated").Raw }
-	require.JSONEq(t, `{"out":2}`, rated(), "no worker says that it serves the queue")
-	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":7,"queues":["queue.imports"]`))
-	require.JSONEq(t, `{"out":2,"ahead":14}`, rated())
-	require.False(t, gjson.Get(w.get("/api/jobs/plain/limits").body, "rated").Exists())
+	require.True(t, unserved("waits-imports-0"))
+	for _, jid := range []string{"waits-few-0", "waits-consumed-0", "waits-unknown-0", "plain"} {
+		require.False(t, unserved(jid), jid)
+	}
 	w.governs("imports", `{}`, wire.QueueGoverned)
-	require.Empty(t, rated())
-	require.JSONEq(t, `{"state":"governed","out":2,"ahead":14}`, gjson.Get(w.get("/api/jobs/waits-imports-0/limits").body, "governed").Raw)
+	require.True(t, unserved("plain"))
+	w.add(wire.Heartbeats, beat("h:1:x", `,"concurrency":7,"queues":["queue.imports"]`))
+	require.False(t, unserved("plain"), "the workers say how many jobs the queue may have")
+	require.JSONEq(t, `{"state":"governed","out":0,"ahead":14}`, gjson.Get(w.get("/api/jobs/plain/limits").body, "governed").Raw)
 }
 
 // only returns an object with some members of another.

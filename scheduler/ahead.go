@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/scheduler/gate"
@@ -8,39 +10,46 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// ahead decides how many jobs of a queue may be delivered and not ended: enough for its workers to
-// be busy. What is in a queue already can neither be overtaken nor held back. So this keeps the
-// turns of a governed queue fair. And it keeps rates: jobs that have piled up in a queue all begin
-// when workers come.
+// ahead decides how many jobs of a queue may be delivered and not ended. What is in a queue already
+// can neither be overtaken nor held back. So few jobs of a governed queue are there: enough for its
+// workers to be busy. And jobs that a rate counts do not pile up in a queue that no one serves:
+// they would all begin when workers start.
 type ahead struct {
 	base
-	gate    *gate.Gate[lookups]
-	workers map[string]int64 // see setup.slotsOf
-	askedAt time.Time
-	at      time.Time             // of the last decision
-	version int64                 // of the governed queues, at that time
-	rated   int                   // queues, at that time
-	queues  map[string]gate.Queue // by name
+	gate     *gate.Gate[lookups]
+	workers  map[string]int64 // see setup.slotsOf
+	askedAt  time.Time
+	at       time.Time             // of the last decision
+	version  int64                 // of the governed queues, at that time
+	rated    int64                 // the version of the gate's rated queues
+	queues   map[string]gate.Queue // by name
+	watched  []string              // queues of which it is not known whether someone serves them
+	unserved map[string]bool       // whether no one does, of those that were looked at
 }
 
 const (
 	aheadEvery   = time.Second
-	workersEvery = 2 * time.Second // how often it asks how many jobs workers run at once
+	workersEvery = 5 * time.Second // how often it asks how many jobs workers run at once
 )
 
 // open decides before anything is delivered.
 func (a *ahead) open(now time.Time, g *gate.Gate[lookups]) {
-	a.gate = g
+	a.gate, a.unserved = g, map[string]bool{}
 	a.step(now)
 }
 
 // step decides again from time to time, and at once for other queues.
 func (a *ahead) step(now time.Time) {
-	version, rated := a.entries.Governed.GovernedVersion(), len(a.gate.Rated())
+	version, rated := a.entries.Governed.GovernedVersion(), a.gate.RatedVersion()
 	if version == a.version && rated == a.rated && now.Sub(a.at) < aheadEvery && !now.Before(a.at) {
 		return
 	}
 	a.version, a.rated, a.at = version, rated, now
+	a.decide(now)
+}
+
+// decide decides about all governed queues, and those with jobs that a rate counts.
+func (a *ahead) decide(now time.Time) {
 	queues, weights := map[string]gate.Queue{}, map[string]map[string]int64{}
 	for _, q := range a.entries.Governed.GovernedQueues() {
 		def, err := q.Definition()
@@ -57,42 +66,62 @@ func (a *ahead) step(now time.Time) {
 			queues[name] = gate.Queue{}
 		}
 	}
-	if len(queues) > 0 || len(a.queues) > 0 {
-		a.decide(now, queues)
-		a.gate.Weigh(weights)
-		a.gate.Bound(now, queues)
+	if len(queues) == 0 && len(a.queues) == 0 {
+		return
 	}
+	a.askWorkers(now)
+	var watched []string
+	for name, q := range queues {
+		workers, reported := a.workers[name]
+		if !q.Governed || q.Ahead == 0 && !reported {
+			watched = append(watched, name)
+		}
+		if q.Governed && q.Ahead == 0 {
+			q.Ahead = occupancy.GovernedAhead(workers, reported)
+			queues[name] = q
+		}
+	}
+	a.watch(watched, queues)
+	a.gate.Weigh(weights)
+	a.gate.Bound(now, queues)
 	a.queues = queues
 }
 
-// decide decides for queues whose definition does not say it.
-func (a *ahead) decide(now time.Time, queues map[string]gate.Queue) {
+func (a *ahead) askWorkers(now time.Time) {
 	if a.setup.slotsOf != nil && (now.Sub(a.askedAt) >= workersEvery || now.Before(a.askedAt)) {
 		a.workers, a.askedAt = a.setup.slotsOf(), now
 	}
-	var unsaid []string
-	for name, q := range queues {
-		n, said := a.workers[name]
-		switch {
-		case q.Ahead > 0:
-			continue
-		case q.Governed:
-			q.Ahead = occupancy.GovernedAhead(n, said)
-		default:
-			q.Ahead = occupancy.RatedAhead(n, said)
-		}
-		if !said {
-			unsaid = append(unsaid, name)
-		}
-		queues[name] = q
-	}
-	if a.setup.leftAlone == nil {
+}
+
+// watch has queues looked at, and closes those that no one serves or that were not looked at yet.
+func (a *ahead) watch(watched []string, queues map[string]gate.Queue) {
+	if a.setup.watchUnserved == nil {
 		return
 	}
-	alone := a.setup.leftAlone(unsaid)
-	for _, name := range unsaid {
+	slices.Sort(watched)
+	if !slices.Equal(watched, a.watched) {
+		a.watched = watched
+		a.setup.watchUnserved(watched)
+		maps.DeleteFunc(a.unserved, func(name string, _ bool) bool {
+			_, found := slices.BinarySearch(watched, name)
+			return !found
+		})
+	}
+	for _, name := range watched {
 		q := queues[name]
-		q.Closed = q.Closed || alone[name]
+		is, known := a.unserved[name]
+		q.Closed = q.Closed || is || !known
 		queues[name] = q
+	}
+}
+
+// looked takes in whether no one serves a queue.
+func (a *ahead) looked(now time.Time, u unserved) {
+	if is, known := a.unserved[u.queue]; known && is == u.is {
+		return
+	}
+	if _, watched := slices.BinarySearch(a.watched, u.queue); watched {
+		a.unserved[u.queue] = u.is
+		a.decide(now)
 	}
 }

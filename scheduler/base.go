@@ -129,9 +129,8 @@ type setup struct {
 	tryAlternate func()
 	// slotsOf returns how many jobs workers run at once, by queue, as far as they say.
 	slotsOf func() map[string]int64
-	// leftAlone has queues looked at, and returns those without consumers that had jobs at the last
-	// look.
-	leftAlone func(queues []string) map[string]bool
+	// watchUnserved has queues looked at; ahead.looked gets whether no one serves one.
+	watchUnserved func(queues []string)
 
 	// hasRead reports whether the view has read to the end that a stream had at some time after
 	// since.

@@ -37,7 +37,7 @@ type leadership struct {
 type queueWork struct {
 	binder   *binder
 	governor *governor
-	alone    *aloneQueues
+	unserved *unservedWatch
 }
 
 // evidence is what the broker says about whether jobs arrived.
@@ -56,7 +56,7 @@ type evidence struct {
 var errResigned = errors.New("scheduler: resigned")
 
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
-	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, queueWork: queueWork{newBinder(s, conn), newGovernor(s, conn), &aloneQueues{conn: conn}},
+	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, queueWork: queueWork{newBinder(s, conn), newGovernor(s, conn), newUnservedWatch(s, conn)},
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}
@@ -82,7 +82,7 @@ func (l *leadership) setup(ctx context.Context) setup {
 			return l.readJournal(ctx, from, below, each)
 		},
 		readLater: func(from int64, each func(*wire.Record) error) *reading { return l.readLater(from, each) },
-		isBound:   s.isBound, bind: l.binder.bind, hasRead: s.view.HasRead, govern: l.governor.govern, tryAlternate: l.governor.tryAlternate, slotsOf: s.cfg.Slots, leftAlone: l.alone.look,
+		isBound:   s.isBound, bind: l.binder.bind, hasRead: s.view.HasRead, govern: l.governor.govern, tryAlternate: l.governor.tryAlternate, slotsOf: s.cfg.Slots, watchUnserved: l.unserved.watch,
 		answer: l.lock.responder.send,
 		fetch:  func(stream string, offset int64) ([]byte, error) { return l.body(ctx, stream, offset) },
 	}
@@ -161,7 +161,7 @@ func (l *leadership) run(ctx context.Context, resign context.CancelCauseFunc) er
 
 // parts returns what runs beside the loop while it leads.
 func (l *leadership) parts() []func(context.Context) error {
-	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run, l.governor.run, l.governor.alternate.run, l.alone.run, l.slots.run}
+	parts := []func(context.Context) error{l.prober.watchProbes, l.binder.run, l.governor.run, l.governor.alternate.run, l.unserved.run, l.slots.run}
 	if l.core.copies.held {
 		parts = append(parts, l.oldQueue.takeOver)
 	}

@@ -148,6 +148,8 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 		return l.steadily(func() error { return l.core.governed.found(time.Now(), r) })
 	case fault := <-l.governor.tried:
 		return l.steadily(func() error { return l.core.governed.tried(time.Now(), fault) })
+	case u := <-l.unserved.found:
+		l.core.limits.ahead.looked(time.Now(), u)
 	case known := <-l.newer.found:
 		l.newer.take(l, known)
 	case do := <-l.mover.steps():

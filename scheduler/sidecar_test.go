@@ -37,7 +37,6 @@ type options struct {
 	native   bool
 	max      int
 	deadMax  int
-	workers  map[string]int64 // how many jobs workers say they run at once, by queue
 	log      io.Writer
 }
 
@@ -66,8 +65,7 @@ func start(t *testing.T, v *brokertest.Vhost, o options) *sidecar {
 	s := &sidecar{entries: entries}
 	s.view = view.New(store, source, entries, log, wire.Journal, wire.ScheduledJobs, wire.Retries, wire.DeadJobs, wire.Gated, wire.JobEnds, wire.Heartbeats, wire.JobMetrics)
 	bc := broker.Config{AMQPURL: o.amqpURL}
-	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax,
-		Slots: func() map[string]int64 { return o.workers }, Log: log}, s.view, store, entries.Reader, mgmt, source)
+	s.Scheduler = scheduler.New(scheduler.Config{Broker: bc, Identity: o.identity, OnGap: o.onGap, MaxQueues: o.max, DeadMax: o.deadMax, Log: log}, s.view, store, entries.Reader, mgmt, source)
 	s.asker = scheduler.NewAsker(bc)
 	viewing, endView := context.WithCancel(context.Background())
 	done := make(chan error, 3)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/klauspost/compress/s2"
 )
 
 // A broker may show records that it loses in a failover. LavinMQ shows a stream's records to
@@ -20,7 +21,7 @@ const (
 	checkpointEvery = 2 * time.Second
 	// A store can be rolled back at least this far, unless very much was written.
 	checkpointAge   = time.Minute
-	checkpointBytes = 8 << 20 // limits the keys that are kept
+	checkpointBytes = 16 << 20 // limits the keys that are kept
 )
 
 // checkpoints are the checkpoints of a store, the oldest first. The store's write lock guards them.
@@ -30,7 +31,7 @@ type checkpoints struct {
 	all   []*checkpoint
 	count int64  // how many were ever taken
 	bytes int    // of the keys that are kept
-	noted []byte // the newest keys, while they are collected
+	noted []byte // the keys of the newest checkpoint
 }
 
 // checkpoint is the state of the store at one moment.
@@ -38,7 +39,7 @@ type checkpoint struct {
 	number int64
 	taken  time.Time
 	at     *pebble.Snapshot
-	wrote  [][]byte // the keys that were written after this checkpoint and before the next
+	packed [][]byte // keys that were written after this checkpoint and before the next, compressed
 	ranges []keyRange
 	bytes  int // of both
 }
@@ -61,6 +62,7 @@ func (c *checkpoints) take(now time.Time) {
 			return
 		}
 	}
+	c.pack()
 	c.count++
 	c.all = append(c.all, &checkpoint{number: c.count, taken: now, at: c.db.NewSnapshot()})
 	for len(c.all) > 2 && (now.Sub(c.all[1].taken) > checkpointAge || c.bytes > checkpointBytes) {
@@ -72,33 +74,50 @@ func (c *checkpoints) take(now time.Time) {
 
 // note keeps the keys of a batch.
 func (c *checkpoints) note(batch *pebble.Batch) error {
-	if c == nil || len(c.all) == 0 || batch.Empty() {
+	if c == nil || len(c.all) == 0 {
 		return nil
 	}
-	newest, before := c.all[len(c.all)-1], c.bytes
-	c.noted = c.noted[:0]
+	newest, before := c.all[len(c.all)-1], len(c.noted)
 	for r := batch.Reader(); ; {
 		kind, key, value, ok, err := r.Next()
 		switch {
 		case err != nil:
 			return fmt.Errorf("view: read a batch: %w", err)
 		case !ok:
-			newest.wrote = append(newest.wrote, bytes.Clone(c.noted))
-			c.bytes += len(c.noted)
-			newest.bytes += c.bytes - before
+			c.grow(newest, len(c.noted)-before)
 			return nil
 		case kind == pebble.InternalKeyKindRangeDelete:
 			newest.ranges = append(newest.ranges, keyRange{bytes.Clone(key), bytes.Clone(value)})
-			c.bytes += len(key) + len(value)
+			c.grow(newest, len(key)+len(value))
 		default:
 			c.noted = append(binary.AppendUvarint(c.noted, uint64(len(key))), key...)
 		}
 	}
 }
 
+func (c *checkpoints) grow(p *checkpoint, by int) {
+	p.bytes += by
+	c.bytes += by
+}
+
+// pack compresses the keys of the newest checkpoint.
+func (c *checkpoints) pack() {
+	if len(c.noted) == 0 {
+		return
+	}
+	newest, packed := c.all[len(c.all)-1], bytes.Clone(s2.Encode(nil, c.noted)) // in a buffer that is large enough for anything
+	newest.packed = append(newest.packed, packed)
+	c.grow(newest, len(packed)-len(c.noted))
+	c.noted = c.noted[:0]
+}
+
 // each calls fn for every key that was written between this checkpoint and the next.
 func (p *checkpoint) each(fn func(key []byte) error) error {
-	for _, keys := range p.wrote {
+	for _, packed := range p.packed {
+		keys, err := s2.Decode(nil, packed)
+		if err != nil {
+			return fmt.Errorf("view: read the keys of a checkpoint: %w", err)
+		}
 		for len(keys) > 0 {
 			size, n := binary.Uvarint(keys)
 			keys = keys[n:]
@@ -137,6 +156,7 @@ func (c *checkpoints) drop(from int) error {
 
 // restore fills a batch with the writes that bring the store back to a checkpoint.
 func (c *checkpoints) restore(from int, batch *pebble.Batch) error {
+	c.pack()
 	at, done := c.all[from].at, map[string]bool{}
 	one := func(key []byte) error {
 		if done[string(key)] || bytes.HasPrefix(key, prefixConfirmed) || bytes.Equal(key, keyIdentity) {

@@ -89,13 +89,7 @@ type WhyWaits struct {
 	// Of a unique job: no leader has decided yet whether it has its key.
 	Undecided bool           `json:"undecided,omitempty"`
 	Governed  *WaitsForQueue `json:"governed,omitempty"` // if its queue is governed
-	Rated     *RatedJobs     `json:"rated,omitempty"`    // if a rate counts it, and its queue is not governed
-}
-
-// RatedJobs says how many jobs of a queue that rates count are delivered and have not ended.
-type RatedJobs struct {
-	Out   int   `json:"out"`
-	Ahead int64 `json:"ahead,omitempty"` // how many may be; left out if no worker says that it serves the queue
+	Unserved  bool           `json:"unserved,omitempty"` // its queue gets no more jobs because no one takes those that it has
 }
 
 // WaitsForQueue is what a governed queue lets its jobs do.

@@ -20,6 +20,8 @@ const (
 	every  = 100 * time.Millisecond
 	paced  = 2 * time.Second
 	little = 16 << 20 // the least growth
+
+	busyTicks = 2 // one alone may be an answer to a query
 )
 
 // Pace limits the growth of the heap until ctx ends. It does nothing if GOMEMLIMIT or GOGC says how
@@ -31,7 +33,7 @@ func Pace(ctx context.Context) {
 	defer debug.SetMemoryLimit(math.MaxInt64)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	set, busyAt := int64(math.MaxInt64), time.Now()
+	set, busyAt, busy := int64(math.MaxInt64), time.Now(), 0
 	for last := read(); ; {
 		select {
 		case <-ctx.Done():
@@ -41,10 +43,16 @@ func Pace(ctx context.Context) {
 		now := read()
 		to := limit(now, (now.allocated-last.allocated)*int64(paced/every))
 		last = now
-		if to == math.MaxInt64 {
-			busyAt = time.Now()
-		} else if time.Since(busyAt) < paced {
+		switch {
+		case to < math.MaxInt64:
+			if busy = 0; time.Since(busyAt) < paced {
+				continue
+			}
+		case busy+1 < busyTicks:
+			busy++
 			continue
+		default:
+			busyAt = time.Now()
 		}
 		// A new limit stops the world for a moment.
 		if to < set-little/4 || to-little/4 > set {

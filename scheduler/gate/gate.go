@@ -13,18 +13,20 @@ import (
 // Gate keeps the groups that have jobs or hold slots, and what the limits count. T is what its user
 // keeps of a group that has jobs.
 type Gate[T any] struct {
-	limits   []limit
-	queues   map[string]Queue
-	rated    map[string]bool // queues with jobs that a rate counts
-	groups   map[wire.Group]*Group[T]
-	ready    line[*Group[T]]
-	turns    turns
-	sleep    timers[*Group[T]]
-	counters map[counterID]*counter[T]
-	waiting  timers[*counter[T]]          // counters that wait for their rates
-	rates    map[string]int64             // by wire.RateID: what is known of rates that no counter has
-	slots    map[ledger.EntryID]*Group[T] // that are held
-	parked   map[string][]*Group[T]       // by queue: they wait for their queue
+	limits []limit
+	queues map[string]Queue
+	rated  map[string]bool // queues with jobs that a rate counts
+
+	ratedVersion int64
+	groups       map[wire.Group]*Group[T]
+	ready        line[*Group[T]]
+	turns        turns
+	sleep        timers[*Group[T]]
+	counters     map[counterID]*counter[T]
+	waiting      timers[*counter[T]]          // counters that wait for their rates
+	rates        map[string]int64             // by wire.RateID: what is known of rates that no counter has
+	slots        map[ledger.EntryID]*Group[T] // that are held
+	parked       map[string][]*Group[T]       // by queue: they wait for their queue
 }
 
 // limit is a definition with its name.
@@ -45,6 +47,9 @@ func (g *Gate[T]) Weigh(weights map[string]map[string]int64) { g.turns.weights =
 // Rated returns the queues with jobs that a rate counts. The caller only reads it.
 func (g *Gate[T]) Rated() map[string]bool { return g.rated }
 
+// RatedVersion returns a number that changes when Rated may return something else.
+func (g *Gate[T]) RatedVersion() int64 { return g.ratedVersion }
+
 // Define sets the limits, by their names. Groups that were blocked are looked at again.
 func (g *Gate[T]) Define(all map[string]wire.Limit) {
 	g.limits = nil
@@ -55,7 +60,7 @@ func (g *Gate[T]) Define(all map[string]wire.Limit) {
 	g.recount()
 }
 
-// Bound sets how many jobs of queues may hold slots, by their names.
+// Bound sets what queues take, by their names.
 func (g *Gate[T]) Bound(now time.Time, queues map[string]Queue) {
 	before := g.queues
 	g.queues = queues
@@ -268,7 +273,10 @@ func (g *Gate[T]) noteRate(c *counter[T], of wire.Group) bool {
 	if c.Rate == nil {
 		return false
 	}
-	g.rated[of.Queue] = true
+	if !g.rated[of.Queue] {
+		g.rated[of.Queue] = true
+		g.ratedVersion++
+	}
 	return true
 }
 

@@ -160,32 +160,35 @@ func TestRateOfClockThatWasAhead(t *testing.T) {
 	require.Len(t, w.fire(), 1)
 }
 
-func TestQueueBoundsRatedJobs(t *testing.T) {
+func TestClosedQueue(t *testing.T) {
 	w := newWorld(t, map[string]wire.Limit{"rate": {Classes: []string{"C"}, Rate: &wire.Rate{Jobs: 100, Seconds: 1, Burst: 100}}})
 	plain := wire.Group{Queue: "q", Class: "D"}
-	for range 5 {
-		w.add(key("a"), start)
-		w.add(plain, start)
+	add := func() {
+		for range 3 {
+			w.add(key("a"), start)
+			w.add(plain, start)
+		}
 	}
-	w.Bound(start, map[string]Queue{"q": {Ahead: 2}})
-	require.Equal(t, []string{"a", "", "a", "", "", "", ""}, w.fire(), "two of those that the rate counts")
+	add()
 	require.Equal(t, map[string]bool{"q": true}, w.Rated())
-	w.Bound(start, map[string]Queue{"q": {Ahead: 3}})
-	require.Equal(t, []string{"a"}, w.fire())
 	w.Bound(start, map[string]Queue{"q": {Closed: true}})
-	w.end(ledger.ID(wire.Gated, 1))
+	require.Equal(t, []string{"", "", ""}, w.fire(), "it holds back what the rate counts")
+	w.Bound(start, nil)
+	require.Equal(t, []string{"a", "a", "a"}, w.fire())
+	require.Empty(t, w.out, "none of them holds a slot")
+
+	add()
+	w.Bound(start, map[string]Queue{"q": {Ahead: 4, Governed: true}})
+	require.Len(t, w.fire(), 4, "all jobs of a governed queue are counted")
+	w.Bound(start, map[string]Queue{"q": {Ahead: 5, Governed: true}})
+	require.Len(t, w.fire(), 1)
+	w.Bound(start, map[string]Queue{"q": {Ahead: 5, Closed: true, Governed: true}})
+	for at := range w.out {
+		w.end(at)
+	}
 	require.Empty(t, w.fire())
 	w.Bound(start, nil)
-	require.Equal(t, []string{"a", "a"}, w.fire())
-	require.Len(t, w.out, 2, "a job that nothing bounds holds no slot")
-
-	for range 5 {
-		w.add(plain, start)
-	}
-	w.Bound(start, map[string]Queue{"q": {Ahead: 4, Governed: true}})
-	require.Len(t, w.fire(), 2, "all jobs of the queue are counted")
-	w.Bound(start, map[string]Queue{"q": {Ahead: 4}})
-	require.Len(t, w.fire(), 3)
+	require.Len(t, w.fire(), 1)
 }
 
 func TestPausedLimit(t *testing.T) {
@@ -211,27 +214,25 @@ func TestLoweredLimitStartsNothing(t *testing.T) {
 	require.Len(t, w.fire(), 1)
 }
 
+func drawLimits(rt *rapid.T) map[string]wire.Limit {
+	all := map[string]wire.Limit{}
+	for i := range rapid.IntRange(0, 3).Draw(rt, "limits") {
+		l := wire.Limit{Per: rapid.SampledFrom([][]string{nil, {wire.PerKey}, {wire.PerQueue}, {wire.PerClass, wire.PerKey}}).Draw(rt, "per")}
+		l.Queues = rapid.SampledFrom([][]string{nil, {"q0"}, {"q0", "q1"}}).Draw(rt, "queues")
+		l.Paused = rapid.IntRange(0, 9).Draw(rt, "paused") == 0
+		if l.Concurrency = rapid.Int64Range(0, 3).Draw(rt, "concurrency"); l.Concurrency == 0 || rapid.Bool().Draw(rt, "rated") {
+			l.Rate = &wire.Rate{Jobs: rapid.Int64Range(1, 4).Draw(rt, "jobs"), Seconds: 1, Burst: rapid.Int64Range(0, 2).Draw(rt, "burst")}
+		}
+		all[fmt.Sprint("l", i)] = l
+	}
+	return all
+}
+
 // However jobs come and end, and limits change: no limit counts more than it allows unless it was
 // lowered, and no job that is due waits while all its limits have room.
 func TestLimitsHold(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		bound := func() wire.Limit {
-			l := wire.Limit{Per: rapid.SampledFrom([][]string{nil, {wire.PerKey}, {wire.PerQueue}, {wire.PerClass, wire.PerKey}}).Draw(rt, "per")}
-			l.Queues = rapid.SampledFrom([][]string{nil, {"q0"}, {"q0", "q1"}}).Draw(rt, "queues")
-			l.Paused = rapid.IntRange(0, 9).Draw(rt, "paused") == 0
-			if l.Concurrency = rapid.Int64Range(0, 3).Draw(rt, "concurrency"); l.Concurrency == 0 || rapid.Bool().Draw(rt, "rated") {
-				l.Rate = &wire.Rate{Jobs: rapid.Int64Range(1, 4).Draw(rt, "jobs"), Seconds: 1, Burst: rapid.Int64Range(0, 2).Draw(rt, "burst")}
-			}
-			return l
-		}
-		draw := func() map[string]wire.Limit {
-			all := map[string]wire.Limit{}
-			for i := range rapid.IntRange(0, 3).Draw(rt, "limits") {
-				all[fmt.Sprint("l", i)] = bound()
-			}
-			return all
-		}
-		w := newWorld(rt, draw())
+		w := newWorld(rt, drawLimits(rt))
 		most := map[counterID]int64{} // what was out when a limit was set
 		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 4).Draw(rt, "step") {
@@ -248,7 +249,7 @@ func TestLimitsHold(t *testing.T) {
 				w.now = w.now.Add(time.Duration(rapid.IntRange(1, 500).Draw(rt, "ms")) * time.Millisecond)
 			case 4:
 				if rapid.IntRange(0, 3).Draw(rt, "define") == 0 {
-					w.limits = draw()
+					w.limits = drawLimits(rt)
 					w.Define(w.limits)
 					clear(most)
 					for id, c := range w.counters {

@@ -36,7 +36,7 @@ func (group *Group[T]) full(now time.Time) *counter[T] {
 }
 
 // counterID names a counter: a limit, and the part of the jobs that it counts apart from others.
-// What a queue may have ahead has no name.
+// The counter of a queue has an empty name.
 type counterID struct {
 	name string
 	part wire.Group

@@ -1,8 +1,8 @@
 package gate
 
-// Queue is how many jobs of a queue may hold slots, besides what limits say.
+// Queue is what a queue takes, besides what limits say.
 type Queue struct {
-	Ahead    int64 // 0: any number
+	Ahead    int64 // how many jobs may hold slots; 0: any number
 	Closed   bool  // none is to fire
 	Governed bool  // it is about all jobs of the queue, and not only about those that a rate counts
 }

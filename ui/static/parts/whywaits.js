@@ -21,12 +21,12 @@ export function WhyWaits({ jid }) {
   return html`<${Card} title=${words.title}><${Failure} error=${why.error} refresh=${why.refresh} />
     ${d?.undecided && html`<p class="warn strong">${words.undecided}</p>`}
     ${d?.governed && html`<${OfQueue} g=${d.governed} />`}
-    ${d?.rated && html`<p class=${isFull(d.rated) ? 'warn strong' : 'dim'}>${d.rated.ahead ? words.rated(d.rated.out, d.rated.ahead) : words.ratedAlone}</p>`}
-    ${d && html`<p class="dim">${d.limits.some((l) => l.blocks) || isFull(d.governed) || isFull(d.rated) ? words.ahead(d.ahead) : words.notHeldBack}</p>
+    ${d?.unserved && html`<p class="warn strong">${words.unserved}</p>`}
+    ${d && html`<p class="dim">${d.limits.some((l) => l.blocks) || isFull(d.governed) || d.unserved ? words.ahead(d.ahead) : words.notHeldBack}</p>
       <ul class="att">${d.limits.map((l) => html`<${One} key=${l.limit} l=${l} />`)}</ul>`}<//>`;
 }
 
-/** Whether a queue has as many jobs as it may. @param {any} q */
+/** Whether a governed queue has as many jobs as it may. @param {any} q */
 const isFull = (q) => q?.ahead > 0 && q.out >= q.ahead;
 
 /** What holds back all jobs of its governed queue. @param {{g: any}} p */
