@@ -160,11 +160,6 @@ func (g *governor) unbind(ctx context.Context, w governing) (bound bool) {
 	return bound
 }
 
-func isMissing(err error) bool {
-	var refusal *broker.QueueError
-	return errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing
-}
-
 // bring asserts where the jobs for a queue go, and returns in which state the queue is then.
 func (g *governor) bring(ctx context.Context, w governing) (state string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, governWithin)

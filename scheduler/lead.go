@@ -56,7 +56,7 @@ type evidence struct {
 var errResigned = errors.New("scheduler: resigned")
 
 func newLeadership(s *Scheduler, conn *broker.Conn, lock *candidate) *leadership {
-	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, queueWork: queueWork{newBinder(s, conn), newGovernor(s, conn), newUnservedWatch(s, conn)},
+	l := &leadership{s: s, conn: conn, pub: lock.claim.Publisher, lock: lock, queueWork: queueWork{newBinder(s, conn), newGovernor(s, conn), newUnservedWatch(conn, s.isBound)},
 		watchdog: newWatchdog(time.Now, s.claimPatience(conn.Features())), rolledBack: s.view.RolledBack()}
 	l.evidence = evidence{decided: make(chan decision), renewed: make(chan string), newer: newNewerProof(), silent: newSilentQueues(),
 		witness: &witness{conn: conn, mgmt: s.mgmt, singleNode: s.cfg.SingleNode, log: s.log}}

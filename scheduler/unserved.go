@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,8 +49,8 @@ const (
 	missingFor     = time.Minute           // then it is looked again whether it exists: RabbitMQ logs an error if not
 )
 
-func newUnservedWatch(s *Scheduler, conn *broker.Conn) *unservedWatch {
-	return &unservedWatch{conn: conn, isBound: s.isBound, found: make(chan unserved), more: make(chan struct{}, 1), seen: map[string]*fetched{}}
+func newUnservedWatch(conn *broker.Conn, isBound func(queue string) bool) *unservedWatch {
+	return &unservedWatch{conn: conn, isBound: isBound, found: make(chan unserved), more: make(chan struct{}, 1), seen: map[string]*fetched{}}
 }
 
 // watch has queues looked at, in place of those before.
@@ -123,4 +124,9 @@ func (u *unservedWatch) isUnserved(ctx context.Context, queue string, of *fetche
 	}
 	of.jobs = jobs
 	return jobs >= occupancy.UnservedAhead && (of.at.IsZero() || time.Since(of.at) > fetchedFor)
+}
+
+func isMissing(err error) bool {
+	var refusal *broker.QueueError
+	return errors.As(err, &refusal) && refusal.Reason == broker.ReasonMissing
 }
