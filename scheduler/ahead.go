@@ -22,9 +22,10 @@ type ahead struct {
 	at       time.Time             // of the last decision
 	version  int64                 // of the governed queues, at that time
 	rated    int64                 // the version of the gate's rated queues
-	queues   map[string]gate.Queue // by name
-	watched  []string              // queues of which it is not known whether someone serves them
-	unserved map[string]bool       // whether no one does, of those that were looked at
+	governed map[string]gate.Queue // by name, as they are defined
+	queues   map[string]gate.Queue // by name, as it was decided
+	watched  []string              // queues that are checked for consumers
+	unserved map[string]bool       // the results, of those that were checked
 }
 
 const (
@@ -35,7 +36,8 @@ const (
 // open decides before anything is delivered.
 func (a *ahead) open(now time.Time, g *gate.Gate[lookups]) {
 	a.gate, a.unserved = g, map[string]bool{}
-	a.step(now)
+	a.readGoverned()
+	a.decide(now)
 }
 
 // step decides again from time to time, and at once for other queues.
@@ -44,13 +46,17 @@ func (a *ahead) step(now time.Time) {
 	if version == a.version && rated == a.rated && now.Sub(a.at) < aheadEvery && !now.Before(a.at) {
 		return
 	}
-	a.version, a.rated, a.at = version, rated, now
+	if version != a.version {
+		a.readGoverned()
+	}
+	a.rated, a.at = rated, now
 	a.decide(now)
 }
 
-// decide decides about all governed queues, and those with jobs that a rate counts.
-func (a *ahead) decide(now time.Time) {
-	queues, weights := map[string]gate.Queue{}, map[string]map[string]int64{}
+// readGoverned takes in the governed queues.
+func (a *ahead) readGoverned() {
+	weights := map[string]map[string]int64{}
+	a.version, a.governed = a.entries.Governed.GovernedVersion(), map[string]gate.Queue{}
 	for _, q := range a.entries.Governed.GovernedQueues() {
 		def, err := q.Definition()
 		if err != nil || !q.Governs() {
@@ -58,9 +64,15 @@ func (a *ahead) decide(now time.Time) {
 		}
 		// While jobs from before are in the queue, none is delivered.
 		closed := def.Paused || q.State == wire.QueueSwitching || q.State == wire.QueueDraining
-		queues[q.Name] = gate.Queue{Ahead: def.Ahead, Closed: closed, Governed: true}
+		a.governed[q.Name] = gate.Queue{Ahead: def.Ahead, Closed: closed, Governed: true}
 		weights[q.Name] = def.Weights
 	}
+	a.gate.Weigh(weights)
+}
+
+// decide decides about all governed queues, and those with jobs that a rate counts.
+func (a *ahead) decide(now time.Time) {
+	queues := maps.Clone(a.governed)
 	for name := range a.gate.Rated() {
 		if !queues[name].Governed {
 			queues[name] = gate.Queue{}
@@ -82,7 +94,6 @@ func (a *ahead) decide(now time.Time) {
 		}
 	}
 	a.watch(watched, queues)
-	a.gate.Weigh(weights)
 	a.gate.Bound(now, queues)
 	a.queues = queues
 }
@@ -93,7 +104,8 @@ func (a *ahead) askWorkers(now time.Time) {
 	}
 }
 
-// watch has queues looked at, and closes those that no one serves or that were not looked at yet.
+// watch has queues checked for consumers. It closes those that no one serves, and those that were not
+// checked yet.
 func (a *ahead) watch(watched []string, queues map[string]gate.Queue) {
 	if a.setup.watchUnserved == nil {
 		return
@@ -115,8 +127,8 @@ func (a *ahead) watch(watched []string, queues map[string]gate.Queue) {
 	}
 }
 
-// looked takes in whether no one serves a queue.
-func (a *ahead) looked(now time.Time, u unserved) {
+// checked takes in whether no one serves a queue.
+func (a *ahead) checked(now time.Time, u unserved) {
 	if is, known := a.unserved[u.queue]; known && is == u.is {
 		return
 	}

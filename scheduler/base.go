@@ -129,7 +129,7 @@ type setup struct {
 	tryAlternate func()
 	// slotsOf returns how many jobs workers run at once, by queue, as far as they say.
 	slotsOf func() map[string]int64
-	// watchUnserved has queues looked at; ahead.looked gets whether no one serves one.
+	// watchUnserved has queues checked for consumers; ahead.checked gets the results.
 	watchUnserved func(queues []string)
 
 	// hasRead reports whether the view has read to the end that a stream had at some time after

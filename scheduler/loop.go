@@ -149,7 +149,7 @@ func (l *leadership) await(ctx context.Context, changed <-chan struct{}, command
 	case fault := <-l.governor.tried:
 		return l.steadily(func() error { return l.core.governed.tried(time.Now(), fault) })
 	case u := <-l.unserved.found:
-		l.core.limits.ahead.looked(time.Now(), u)
+		l.core.limits.ahead.checked(time.Now(), u)
 	case known := <-l.newer.found:
 		l.newer.take(l, known)
 	case do := <-l.mover.steps():

@@ -13,47 +13,47 @@ import (
 	"github.com/millrace-jobs/millrace/wire"
 )
 
-// unservedWatch looks whether someone takes jobs from queues: consumers, or programs that fetch one
+// unservedWatch checks whether anyone takes jobs from queues: consumers, or programs that fetch one
 // job after another, such as those that lease jobs over HTTP.
 type unservedWatch struct {
 	conn    *broker.Conn
 	isBound func(queue string) bool
 	found   chan unserved
-	more    chan struct{} // there are other queues
+	more    chan struct{} // the queues have changed
 
 	mu     sync.Mutex
 	queues []string
 
-	seen map[string]*fetched // by queue; only the goroutine that looks uses it
+	seen map[string]*fetched // by queue; used only by run
 }
 
-// unserved says whether no one takes jobs from a queue that has some.
+// unserved is the result of a check: whether no one takes jobs from a queue.
 type unserved struct {
 	queue string
 	is    bool
 }
 
-// fetched is what is known of a queue without consumers.
+// fetched is what earlier checks found in a queue.
 type fetched struct {
-	jobs    int       // at the last look; 0 if it had consumers
-	at      time.Time // when it had fewer than before
-	missing time.Time // when it did not exist
+	jobs    int       // at the last check; 0 if it had consumers
+	at      time.Time // when it last had fewer jobs than before
+	missing time.Time // when it was last found missing
 }
 
 const (
-	unservedEvery  = time.Second           // between two looks
-	unservedEach   = 10 * time.Millisecond // at least, for each queue
+	unservedEvery  = time.Second           // between two rounds
+	unservedEach   = 10 * time.Millisecond // the same for each queue, if there are many
 	unservedWithin = 5 * time.Second       // for one queue
-	unservedAtOnce = 16                    // queues that are looked at together
-	fetchedFor     = 2 * time.Minute       // a queue counts as served after jobs were fetched from it
-	missingFor     = time.Minute           // then it is looked again whether it exists: RabbitMQ logs an error if not
+	unservedAtOnce = 16                    // queues that are checked in parallel
+	fetchedFor     = 2 * time.Minute       // a queue counts as served after a fetch
+	missingFor     = time.Minute           // between checks of a missing queue; RabbitMQ logs each as an error
 )
 
 func newUnservedWatch(conn *broker.Conn, isBound func(queue string) bool) *unservedWatch {
 	return &unservedWatch{conn: conn, isBound: isBound, found: make(chan unserved), more: make(chan struct{}, 1), seen: map[string]*fetched{}}
 }
 
-// watch has queues looked at, in place of those before.
+// watch sets the queues to check.
 func (u *unservedWatch) watch(queues []string) {
 	u.mu.Lock()
 	u.queues = queues
@@ -61,7 +61,7 @@ func (u *unservedWatch) watch(queues []string) {
 	wakeUp(u.more)
 }
 
-// run looks at queues until the epoch ends. Without any it only waits.
+// run checks the queues until the epoch ends. Without any it only waits.
 func (u *unservedWatch) run(ctx context.Context) error {
 	timer := time.NewTimer(unservedEvery)
 	defer timer.Stop()
@@ -76,11 +76,11 @@ func (u *unservedWatch) run(ctx context.Context) error {
 		queues := u.queues
 		u.mu.Unlock()
 		u.forgetOthers(queues)
-		var looks errgroup.Group
-		looks.SetLimit(unservedAtOnce)
+		var checks errgroup.Group
+		checks.SetLimit(unservedAtOnce)
 		for _, queue := range queues {
 			of := u.seen[queue]
-			looks.Go(func() error {
+			checks.Go(func() error {
 				select {
 				case u.found <- unserved{queue, u.isUnserved(ctx, queue, of)}:
 				case <-ctx.Done():
@@ -88,12 +88,12 @@ func (u *unservedWatch) run(ctx context.Context) error {
 				return nil
 			})
 		}
-		_ = looks.Wait() // no look fails
+		_ = checks.Wait() // none fails
 		timer.Reset(max(unservedEvery, time.Duration(len(queues))*unservedEach))
 	}
 }
 
-// forgetOthers keeps what is known of some queues only.
+// forgetOthers forgets all queues but these.
 func (u *unservedWatch) forgetOthers(queues []string) {
 	seen := map[string]*fetched{}
 	for _, queue := range queues {
@@ -104,8 +104,8 @@ func (u *unservedWatch) forgetOthers(queues []string) {
 	u.seen = seen
 }
 
-// isUnserved reports whether a queue has no consumers, has jobs enough, and none are fetched from
-// it. A queue of which nothing can be learned counts as served. So does one that does not exist yet.
+// isUnserved reports whether a queue has enough jobs, and no one consumes or fetches them. A queue
+// that is missing or cannot be checked counts as served.
 func (u *unservedWatch) isUnserved(ctx context.Context, queue string, of *fetched) bool {
 	if !of.missing.IsZero() && time.Since(of.missing) < missingFor && !u.isBound(queue) {
 		return false

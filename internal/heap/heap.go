@@ -20,8 +20,6 @@ const (
 	every  = 100 * time.Millisecond
 	paced  = 2 * time.Second
 	little = 16 << 20 // the least growth
-
-	busyTicks = 2 // one alone may be an answer to a query
 )
 
 // Pace limits the growth of the heap until ctx ends. It does nothing if GOMEMLIMIT or GOGC says how
@@ -33,7 +31,7 @@ func Pace(ctx context.Context) {
 	defer debug.SetMemoryLimit(math.MaxInt64)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	set, busyAt, busy := int64(math.MaxInt64), time.Now(), 0
+	set, busyAt, busy := int64(math.MaxInt64), time.Now(), false
 	for last := read(); ; {
 		select {
 		case <-ctx.Done():
@@ -45,11 +43,11 @@ func Pace(ctx context.Context) {
 		last = now
 		switch {
 		case to < math.MaxInt64:
-			if busy = 0; time.Since(busyAt) < paced {
+			if busy = false; time.Since(busyAt) < paced {
 				continue
 			}
-		case busy+1 < busyTicks:
-			busy++
+		case !busy: // a single busy tick may be the answer to one query
+			busy = true
 			continue
 		default:
 			busyAt = time.Now()

@@ -13,11 +13,10 @@ import (
 // Gate keeps the groups that have jobs or hold slots, and what the limits count. T is what its user
 // keeps of a group that has jobs.
 type Gate[T any] struct {
-	limits []limit
-	queues map[string]Queue
-	rated  map[string]bool // queues with jobs that a rate counts
-
-	ratedVersion int64
+	limits       []limit
+	queues       map[string]Queue
+	rated        map[string]bool // queues with jobs that a rate counts
+	ratedVersion int64           // changes when one is added
 	groups       map[wire.Group]*Group[T]
 	ready        line[*Group[T]]
 	turns        turns
@@ -47,7 +46,7 @@ func (g *Gate[T]) Weigh(weights map[string]map[string]int64) { g.turns.weights =
 // Rated returns the queues with jobs that a rate counts. The caller only reads it.
 func (g *Gate[T]) Rated() map[string]bool { return g.rated }
 
-// RatedVersion returns a number that changes when Rated may return something else.
+// RatedVersion returns a number that changes when Rated may have another queue.
 func (g *Gate[T]) RatedVersion() int64 { return g.ratedVersion }
 
 // Define sets the limits, by their names. Groups that were blocked are looked at again.
