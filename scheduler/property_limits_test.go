@@ -132,20 +132,36 @@ func (w *world) endJob(t *rapid.T) {
 	}
 	all := sortedHolders(out)
 	p := rapid.SampledFrom(all).Draw(t, "ends")
-	w.failJob(t, out[p])
-	w.end(out[p])
+	ended := []*copyOf{out[p]}
+	if q := rapid.SampledFrom(all).Draw(t, "ends too"); q != p {
+		ended = append(ended, out[q])
+	}
+	for _, c := range ended {
+		w.failJob(t, c)
+	}
+	w.end(ended...)
 	if rapid.IntRange(0, 9).Draw(t, "twice") == 0 {
 		w.end(out[p])
 	}
 }
 
-func (w *world) end(c *copyOf) {
-	m, err := wire.End{Type: wire.TypeEnded, Slot: c.headers.Slot}.Message()
+// end has a worker report in one record that jobs have ended.
+func (w *world) end(all ...*copyOf) {
+	e := wire.End{Type: wire.TypeEnded}
+	for _, c := range all {
+		e.Slots = append(e.Slots, c.headers.Slot)
+	}
+	if len(all) == 1 {
+		e.Slot, e.Slots = e.Slots[0], nil
+	}
+	m, err := e.Message()
 	require.NoError(w.t, err)
 	w.broker.append(wire.JobEnds, "client", m)
-	w.limited.ended[c.headers.Slot], c.running = true, false
-	if !w.retried(c.headers.JIDTag) {
-		w.uniqueEnds(c.headers.JIDTag)
+	for _, c := range all {
+		w.limited.ended[c.headers.Slot], c.running = true, false
+		if !w.retried(c.headers.JIDTag) {
+			w.uniqueEnds(c.headers.JIDTag)
+		}
 	}
 }
 

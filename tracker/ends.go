@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace-jobs/millrace/tracker/table"
 	"github.com/millrace-jobs/millrace/view"
+	"github.com/millrace-jobs/millrace/wire"
 )
 
 // ends are the jobs of which a record says that they have ended. Each source has a table of its
@@ -41,14 +42,17 @@ func (t *ends) save(tx *view.Tx) (err error) {
 	return err
 }
 
-// note notes that the record of a source at an offset says that a job has ended. Of several of one
-// source, the newest counts.
-func (t *ends) note(tx *view.Tx, source code, offset int64, id entryID, jid string) error {
+// ageOf returns the age of an end of jobs.ends: its place among all ends. A table has one row of an
+// age, and a record has up to wire.MaxEnds ends.
+func ageOf(offset int64, i int) uint64 { return uint64(offset)*wire.MaxEnds + uint64(i) }
+
+// note notes that a source says that a job has ended. Of several of one source, the newest counts.
+func (t *ends) note(tx *view.Tx, source code, age uint64, id entryID, jid string) error {
 	most := uint64(maxEndsOther)
 	if source == fromEnds {
 		most = maxEnds
 	}
-	return t[source].Keep(tx, uint64(offset), keyEnd(source, id, jid), nil, most)
+	return t[source].Keep(tx, age, keyEnd(source, id, jid), nil, most)
 }
 
 // has reports whether a job has ended.

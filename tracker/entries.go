@@ -12,7 +12,7 @@ import (
 )
 
 // Schema is the version of the tables that Entries writes. A store with another version is rebuilt.
-const Schema = 26
+const Schema = 27
 
 // Entries folds all streams that Millrace reads. It routes each record to the fold that takes it
 // in. Others get its Reader, which cannot write.

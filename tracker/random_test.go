@@ -3,6 +3,7 @@ package tracker
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,10 +64,10 @@ func about(kind string, s *Stored) wire.JournalRecord {
 func (a *author) client() {
 	stream := wire.EntryStreams[a.draw(4, "stream")]
 	if len(a.slots) > 0 && a.draw(4, "ends") == 0 {
-		a.end(wire.TypeEnded, rapid.SampledFrom(a.slots).Draw(a.t, "slot"))
+		a.end(wire.TypeEnded, rapid.SliceOfN(rapid.SampledFrom(a.slots), 1, 4).Draw(a.t, "slots")...)
 		return
 	}
-	switch a.draw(8, "by a client") {
+	switch a.draw(9, "by a client") {
 	case 0:
 		a.append(stream, client, nil, rapid.SampledFrom([]string{"", "{}", "[", body(dead, "x", 1)}).Draw(a.t, "garbage"))
 		a.reject()
@@ -77,6 +78,9 @@ func (a *author) client() {
 		a.append(wire.Heartbeats, client, nil, "garbage")
 		a.reject()
 	case 3:
+		a.end(wire.TypeEnded, append(slices.Clone(a.slots), "no slot")...)
+		a.reject()
+	case 4:
 		a.hole(stream, int64(a.draw(3, "hole")))
 	default:
 		a.entry(stream, a.jid(), a.draw(5, "at"))

@@ -137,7 +137,7 @@ func (t *slots) Streams() []string { return []string{wire.JobEnds} }
 
 // Fold implements Part.
 func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte, err error) {
-	e, s, err := wire.ParseEnd(r.Body)
+	e, all, err := wire.ParseEnd(r.Body)
 	if err != nil {
 		return err.Error(), r.Body, nil
 	}
@@ -148,7 +148,12 @@ func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte
 		tx.AfterCommit(func() { t.shown.noteClaim(wire.Through{Epoch: e.Epoch, Through: e.N}) })
 		return "", nil, nil
 	}
-	return "", nil, t.end(tx, fromEnds, r.Offset, &s)
+	for i := range all {
+		if err := t.end(tx, fromEnds, ageOf(r.Offset, i), &all[i]); err != nil {
+			return "", nil, err
+		}
+	}
+	return "", nil, nil
 }
 
 // endedBy takes in a record that Millrace has written in place of a worker, such as the dead job of
@@ -158,15 +163,14 @@ func (t *slots) endedBy(tx *view.Tx, e *wire.EntryRecord) error {
 	if err != nil {
 		return nil //nolint:nilerr // a newer sidecar may write others
 	}
-	return t.end(tx, codes[e.Stream], e.Offset, &s)
+	return t.end(tx, codes[e.Stream], uint64(e.Offset), &s)
 }
 
-// end takes in that a fire has ended, as a record of a source says, and frees its slot if it is
-// held. A leader may hold it for a fire that the journal does not have, so it learns of the end in
-// any case.
-func (t *slots) end(tx *view.Tx, source code, offset int64, s *wire.Slot) error {
+// end takes in that a fire has ended, as a source says, and frees its slot if it is held. A leader
+// may hold it for a fire that the journal does not have, so it learns of the end in any case.
+func (t *slots) end(tx *view.Tx, source code, age uint64, s *wire.Slot) error {
 	id := entryID{codes[s.Stream], s.Offset}
-	if err := t.ends.note(tx, source, offset, id, s.JIDTag); err != nil {
+	if err := t.ends.note(tx, source, age, id, s.JIDTag); err != nil {
 		return err
 	}
 	h, err := slotOf(tx, id, s.JIDTag)

@@ -1,6 +1,13 @@
 package tracker
 
-import "github.com/millrace-jobs/millrace/wire"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-jobs/millrace/wire"
+)
 
 // story is a short history, with the outcome that it must have.
 type story struct {
@@ -24,6 +31,15 @@ var slotStories = map[string]story{
 		h.end(wire.TypeEnded, h.slots[0])
 		h.end(wire.TypeEnded, h.slots[0])
 	}, outcome{}},
+	"gated, fired, ended together": {func(h *history) {
+		a, b, c := h.entry(gated, "c", 1), h.entry(gated, "c2", 1), h.entry(gated, "c3", 1)
+		h.open()
+		h.fire(gated, a, "c")
+		h.fire(gated, b, "c2")
+		h.confirmed(h.fire(gated, c, "c3"))
+		h.end(wire.TypeEnded, h.slots[2], h.slots[0], h.slots[2])
+		h.end(wire.TypeEnded, h.slots[1], "no slot")
+	}, outcome{slots: []string{"jobs.gated:1 c2 [{0 2}]"}}},
 	"gated, fired, returned": {func(h *history) {
 		c := h.entry(gated, "c", 1)
 		h.open()
@@ -61,4 +77,40 @@ var slotStories = map[string]story{
 			{Stream: gated, Offset: c2, JID: "c2", Fires: []wire.Through{{Epoch: h.epoch, Through: 2}}, Group: wire.Group{Queue: "c", Class: "C2", Key: "c2"}},
 		}})
 	}, outcome{slots: []string{"jobs.gated:1 c2 [{0 2}]"}}},
+}
+
+// Ends of one record are kept and forgotten each by itself: the oldest records first, and of a
+// record the first slots first.
+func TestEndsOfARecordAreForgottenOneByOne(t *testing.T) {
+	t.Parallel()
+	o := newOne(t)
+	slot := func(n int) wire.Slot {
+		return wire.Slot{Stream: gated, Offset: int64(n), Epoch: 1, Seq: int64(n), JIDTag: fmt.Sprint("c", n)}
+	}
+	has := func(n int) bool {
+		has, err := o.Slots.HasEnded(gated, int64(n), slot(n).JIDTag)
+		require.NoError(t, err)
+		return has
+	}
+	h := newHistory()
+	for n := 0; n < maxEnds; n += wire.MaxEnds {
+		var texts []string
+		for i := range wire.MaxEnds {
+			texts = append(texts, slot(n+i).String())
+		}
+		h.end(wire.TypeEnded, texts...)
+	}
+	o.fold(h.all...)
+	require.True(t, has(0))
+	requireMemory(t, o)
+
+	h.end(wire.TypeEnded, slot(0).String(), slot(maxEnds).String()) // the first is as new as its newest record
+	o.fold(h.all[len(h.all)-1])
+	gone := maxEnds/64 + 1
+	for n, want := range map[int]bool{0: true, 1: false, gone: false, gone + 1: true, maxEnds - 1: true, maxEnds: true} {
+		require.Equal(t, want, has(n), "%d of %d", n, maxEnds)
+	}
+	require.Equal(t, maxEnds-gone+1, o.table(tableEnds))
+	require.Equal(t, maxEnds-gone+1, o.table(indexEnds))
+	requireMemory(t, o)
 }

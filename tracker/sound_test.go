@@ -99,6 +99,12 @@ func requireMemory(t require.TestingT, o *one) {
 	require.NoError(t, read.load(o.store))
 	require.Equal(t, read.entries.Ages(), memory.outcomes.entries.Ages())
 	require.Equal(t, read.commands.Ages(), memory.outcomes.commands.Ages())
+	known := ends{}
+	require.NoError(t, known.load(o.store))
+	for source := range known {
+		require.Equal(t, known[source].Ages(), memory.slots.ends[source].Ages())
+		require.Len(t, known[source].Ages(), int(known[source].Count))
+	}
 	requireRecent(t, o)
 	announced := newAnnouncements(&firstAnnounced{at: map[code]int64{}})
 	require.NoError(t, announced.load(o.store))

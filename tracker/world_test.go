@@ -300,9 +300,12 @@ func (h *history) bounce(seq int64, s *Stored) int64 {
 	return h.append(gated, millrace, d.Headers(), body(gated, s.JID, 0))
 }
 
-// end appends what a worker or a leader says of a fire that limits count.
-func (h *history) end(what, slot string) {
-	e := wire.End{Type: what, Slot: slot}
+// end appends what a worker or a leader says of fires that limits count.
+func (h *history) end(what string, slots ...string) {
+	e := wire.End{Type: what, Slots: slots}
+	if len(slots) == 1 {
+		e.Slot, e.Slots = slots[0], nil
+	}
 	user := client
 	if what == wire.TypeClaimed {
 		e.Epoch, user = h.epoch, millrace

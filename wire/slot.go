@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -104,29 +105,55 @@ const (
 	TypeClaimed = "claimed" // the leader says that a worker has asked whether it may run a job
 )
 
+// MaxEnds is how many jobs a record ended may be about.
+const MaxEnds = 100
+
 // End is a record of jobs.ends.
 type End struct {
-	Type    string  `json:"type"`
-	Slot    string  `json:"slot"`
-	Process string  `json:"process,omitempty"` // identity of the worker process
-	At      float64 `json:"at,omitempty"`
-	Epoch   int64   `json:"epoch,omitempty"` // claimed: of the leader
-	N       int64   `json:"n,omitempty"`     // claimed: its number in the epoch
+	Type    string   `json:"type"`
+	Slot    string   `json:"slot,omitempty"`
+	Slots   []string `json:"slots,omitempty"`   // ended: in place of slot, of jobs that end together
+	Process string   `json:"process,omitempty"` // identity of the worker process
+	At      float64  `json:"at,omitempty"`
+	Epoch   int64    `json:"epoch,omitempty"` // claimed: of the leader
+	N       int64    `json:"n,omitempty"`     // claimed: its number in the epoch
 }
 
-// ParseEnd parses a record of jobs.ends.
-func ParseEnd(body []byte) (e End, s Slot, err error) {
+// ParseEnd parses a record of jobs.ends, and the slots that it names.
+func ParseEnd(body []byte) (e End, all []Slot, err error) {
 	if err := shared.CheckRecord(body); err != nil {
-		return e, s, err
+		return e, nil, err
 	}
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&e); err != nil {
-		return e, s, fmt.Errorf("record: %w", err)
+		return e, nil, fmt.Errorf("record: %w", err)
 	}
 	if !slices.Contains([]string{TypeEnded, TypeClaimed}, e.Type) {
-		return e, s, fmt.Errorf("member \"type\" is %q: it must be %s", Shorten(e.Type, 40), TypeEnded)
+		return e, nil, fmt.Errorf("member \"type\" is %q: it must be %s", Shorten(e.Type, 40), TypeEnded)
 	}
-	s, err = ParseSlot(e.Slot)
-	return e, s, err
+	all, err = e.parseSlots()
+	return e, all, err
+}
+
+func (e *End) parseSlots() ([]Slot, error) {
+	texts := e.Slots
+	switch {
+	case texts == nil:
+		texts = []string{e.Slot}
+	case e.Type != TypeEnded:
+		return nil, fmt.Errorf("member \"slots\" is for records of type %s", TypeEnded)
+	case e.Slot != "":
+		return nil, errors.New("members \"slot\" and \"slots\" exclude each other")
+	case len(texts) == 0 || len(texts) > MaxEnds:
+		return nil, fmt.Errorf("member \"slots\" has %d slots: it must have 1 to %d", len(texts), MaxEnds)
+	}
+	all := make([]Slot, len(texts))
+	for i, text := range texts {
+		var err error
+		if all[i], err = ParseSlot(text); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // Message returns the record as a message to jobs.ends.

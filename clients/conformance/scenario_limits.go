@@ -58,15 +58,15 @@ func limitedJobs(t *trial) {
 	require.Equal(t, len(jids), len(ends), "ends: one for each attempt of a limited job, and for no other")
 	slots := map[string]bool{}
 	for _, end := range ends {
-		slots[end.Get("slot").String()] = true
-		require.Contains(t, end.Get("process").String(), fmt.Sprint(":", w.cmd.Process.Pid), "an end names its process")
+		slots[end.slot] = true
+		require.Contains(t, end.process, fmt.Sprint(":", w.cmd.Process.Pid), "an end names its process")
 	}
 	require.Equal(t, len(jids), len(slots), "each end is of another slot")
 	t.noSlots()
 
 	// A copy of a job that has ended does not run.
 	copied := job("Sleep", 0, "copy", 0)
-	copied.Headers = amqp.Table{wire.HeaderSlot: ends[0].Get("slot").String(), wire.HeaderClaim: "1"}
+	copied.Headers = amqp.Table{wire.HeaderSlot: ends[0].slot, wire.HeaderClaim: "1"}
 	t.put("default", copied)
 	t.eventually(func() bool { return t.empty("default") }, "the worker takes the copy")
 	require.Zero(t, w.count("began", "copy"), "a job that has ended is dropped")
@@ -94,11 +94,22 @@ func (t *trial) survives(w *worker) {
 	require.GreaterOrEqual(t, first("began", "k last"), first("ran", "k"), "the third begins when a killed one has ended")
 }
 
-// ended returns those records of jobs.ends that workers have written. The leader writes claims.
-func ended(records [][]byte) (all []gjson.Result) {
+// endedJob is what a worker says in jobs.ends of one job.
+type endedJob struct{ slot, process string }
+
+// ended returns what workers say in records of jobs.ends. The leader writes claims.
+func ended(records [][]byte) (all []endedJob) {
 	for _, body := range records {
-		if r := gjson.ParseBytes(body); r.Get("type").String() == "ended" {
-			all = append(all, r)
+		r := gjson.ParseBytes(body)
+		if r.Get("type").String() != "ended" {
+			continue
+		}
+		slots := r.Get("slots").Array()
+		if !r.Get("slots").Exists() {
+			slots = []gjson.Result{r.Get("slot")}
+		}
+		for _, slot := range slots {
+			all = append(all, endedJob{slot.String(), r.Get("process").String()})
 		}
 	}
 	return all

@@ -15,6 +15,7 @@ type session struct {
 	w         *Worker
 	conn      *amqp.Connection
 	pub       *publisher    // for records and everything else that must arrive
+	ends      chan *end     // limited jobs that have ended
 	metricsCh *amqp.Channel // for metrics, which are not confirmed
 	control   string        // the exclusive queue for commands; vanishes with the connection
 	ledger    *ledger
@@ -35,7 +36,7 @@ func (w *Worker) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{w: w, conn: conn, lost: make(chan struct{})}
+	s := &session{w: w, conn: conn, lost: make(chan struct{}), ends: make(chan *end, maxEnds)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.claimBelow.Store(-1)
 	if err := s.prepare(ctx); err != nil {
@@ -116,6 +117,7 @@ func (s *session) run(ctx context.Context) error {
 		s.start(func() { l.serve(s) })
 	}
 	s.start(s.beats)
+	s.start(s.reportEnds)
 	s.start(s.ledger.catchUp)
 	s.w.metrics.attach(s)
 	defer func() {

@@ -1,6 +1,8 @@
 package millrace
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -48,6 +50,36 @@ func (t *task) publish(job *RawJob, o outcome) bool {
 	return t.publishUntilConfirmed(m, func(err error) {
 		t.w.cfg.Logger.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
 	})
+}
+
+// publishUntilConfirmed repeats a publish until it is confirmed, however long that takes. It gives
+// up when the delivery is lost, because then the broker delivers the job again.
+func (t *task) publishUntilConfirmed(m message, failed func(error)) bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-t.lost:
+			cancel()
+		case <-t.s.lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var pause pauses
+	for {
+		err := t.s.pub.publish(ctx, m)
+		switch {
+		case err == nil:
+			return true
+		case errors.Is(err, errLost) || ctx.Err() != nil:
+			return false
+		}
+		failed(err)
+		if pause.wait(ctx) != nil {
+			return false
+		}
+	}
 }
 
 func (p RecordProperties) addTo(m *amqp.Publishing) {

@@ -3,8 +3,6 @@ package millrace
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"time"
 
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
@@ -64,50 +62,4 @@ func (s *session) claim(slot string) string {
 		return ""
 	}
 	return reply.Claim
-}
-
-// reportEnd reports that the job of a delivery has ended. It repeats that until it is confirmed,
-// and returns false if the delivery is lost before.
-func (t *task) reportEnd() bool {
-	slot := t.slot()
-	if slot == "" {
-		return true
-	}
-	body, err := json.Marshal(map[string]any{"type": typeEnded, "slot": slot, "process": t.w.identity, "at": wire.Seconds(time.Now())})
-	if err != nil {
-		return true // texts and a number can be encoded
-	}
-	return t.publishUntilConfirmed(record(wire.JobEnds, body), func(err error) {
-		t.w.cfg.Logger.Error("millrace: the broker does not take that a job has ended; it is tried again", "slot", slot, "error", err)
-	})
-}
-
-// publishUntilConfirmed repeats a publish until it is confirmed, however long that takes. It gives
-// up when the delivery is lost, because then the broker delivers the job again.
-func (t *task) publishUntilConfirmed(m message, failed func(error)) bool {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-t.lost:
-			cancel()
-		case <-t.s.lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	var pause pauses
-	for {
-		err := t.s.pub.publish(ctx, m)
-		switch {
-		case err == nil:
-			return true
-		case errors.Is(err, errLost) || ctx.Err() != nil:
-			return false
-		}
-		failed(err)
-		if pause.wait(ctx) != nil {
-			return false
-		}
-	}
 }
