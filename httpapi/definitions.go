@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"encoding/json"
+	"maps"
+	"time"
 
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/wire"
@@ -101,6 +103,14 @@ func layer(in *problem.Request) (json.RawMessage, error) {
 		in.BadRequest("%s", err)
 	}
 	return raw, in.Err()
+}
+
+// withOperator returns the layers of a definition as they would be with another one of the operator.
+func withOperator(layers map[string]wire.DefinedLayer, value json.RawMessage, now time.Time) map[string]wire.DefinedLayer {
+	would := map[string]wire.DefinedLayer{}
+	maps.Copy(would, layers)
+	would[wire.LayerOperator] = wire.DefinedLayer{Value: value, At: wire.Seconds(now)}
+	return would
 }
 
 // operators returns the command that sets the operator's layer of what a document defines.

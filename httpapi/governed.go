@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/httpapi/problem"
 	"github.com/millrace-jobs/millrace/tracker"
 	"github.com/millrace-jobs/millrace/tracker/occupancy"
+	"github.com/millrace-jobs/millrace/tracker/queues"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -16,6 +19,7 @@ import (
 type governedAPI struct {
 	*definer
 	entries *tracker.Reader
+	queues  *queues.Watch // nil: this server does not look at queues
 	now     func() time.Time
 }
 
@@ -26,10 +30,10 @@ func (a *governedAPI) list(in *problem.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, queues := []answer.GovernedQueue{}, counts.Queues()
+	all, found := []answer.GovernedQueue{}, counts.Queues()
 	for _, q := range a.entries.Governed.GovernedQueues() {
 		if q.Governs() {
-			all = append(all, newGovernedQueue(q, queues[q.Name], counts.More))
+			all = append(all, newGovernedQueue(q, found[q.Name], counts.More))
 		}
 	}
 	return all, nil
@@ -61,11 +65,87 @@ func newGovernedQueue(q *wire.DefinedQueue, count occupancy.Queue, more bool) an
 	return shown
 }
 
-func governedNamed(c *wire.Command, name string) { c.Governed = name }
-
-func governedDefined(one json.RawMessage) wire.Definitions {
-	return wire.Definitions{Queues: []json.RawMessage{one}}
+// set sets the operator's layer of a governed queue. With dry_run it answers what that would mean.
+func (a *governedAPI) set(in *problem.Request) error {
+	in.Query("dry_run")
+	dry := dryRun(in)
+	raw, err := layer(in)
+	if err != nil {
+		return err
+	}
+	all := wire.Definitions{Queues: []json.RawMessage{raw}}
+	cmd := operators(all)
+	// The leader is asked in any case: only it finds out whether a queue can be governed.
+	cmd.DryRun = dry
+	if _, err := a.command(in, cmd); err != nil {
+		return err
+	}
+	if dry {
+		return a.preview(in, all)
+	}
+	return in.NoContent(http.StatusNoContent)
 }
+
+// preview answers what it would mean to govern a queue with another layer of the operator.
+func (a *governedAPI) preview(in *problem.Request, all wire.Definitions) error {
+	named, err := all.GovernedQueues()
+	if err != nil {
+		return err
+	}
+	would := &wire.DefinedQueue{Name: named[0].Name}
+	if q := a.entries.Governed.GovernedQueue(would.Name); q != nil && q.Governs() {
+		would.State, would.Layers = q.State, q.Layers
+	}
+	would.Layers = withOperator(would.Layers, named[0].Value, a.now())
+	shown := answer.GovernedPreview{Name: would.Name, State: would.State, Limits: a.limitsOf(would.Name), Gated: a.entries.InQueue(wire.Gated, would.Name),
+		Scheduled: a.entries.InQueue(wire.ScheduledJobs, would.Name), Retries: a.entries.InQueue(wire.Retries, would.Name)}
+	if shown.Definition, err = would.Merged(); err != nil {
+		return err
+	}
+	def, err := would.Definition()
+	if err != nil {
+		return err
+	}
+	if def.MaxWaiting > 0 {
+		full := def.Full(shown.Gated, would.State == wire.QueueFull || would.State == wire.QueueSuspended)
+		shown.Full = &full
+	}
+	shown.Ready, shown.Unacked = a.within(in.Request().Context(), would.Name)
+	return in.JSON(http.StatusOK, shown)
+}
+
+// limitsOf returns the names of the limits that count jobs of a queue.
+func (a *governedAPI) limitsOf(queue string) []string {
+	names := []string{}
+	for _, d := range a.entries.Limits.Limits() {
+		if def, err := d.Definition(); err == nil && (len(def.Queues) == 0 || slices.Contains(def.Queues, queue)) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// within returns how many jobs are in a queue itself, and how many of it workers have. It returns
+// nil for what the broker does not report.
+func (a *governedAPI) within(ctx context.Context, queue string) (ready, unacked *int64) {
+	if a.queues == nil {
+		return nil, nil
+	}
+	snap, err := a.queues.Look(ctx)
+	if err != nil {
+		return nil, nil
+	}
+	for i := range snap.Queues {
+		if q := &snap.Queues[i]; q.Name == queue {
+			if ready = &q.Ready; snap.Rates {
+				unacked = &q.Unacked
+			}
+		}
+	}
+	return ready, unacked
+}
+
+func governedNamed(c *wire.Command, name string) { c.Governed = name }
 
 // sendJob sets where a job goes that is enqueued over HTTP: to its queue, or to jobs.gated if
 // limits count it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -127,11 +126,11 @@ func (a *limitsAPI) preview(in *problem.Request, all wire.Definitions) error {
 	if err != nil {
 		return err
 	}
-	would := &wire.DefinedLimit{Name: named[0].Name, Layers: map[string]wire.DefinedLayer{}}
+	would := &wire.DefinedLimit{Name: named[0].Name}
 	if d := a.entries.Limits.Limit(would.Name); d != nil {
-		maps.Copy(would.Layers, d.Layers)
+		would.Layers = d.Layers
 	}
-	would.Layers[wire.LayerOperator] = wire.DefinedLayer{Value: named[0].Value, At: wire.Seconds(a.now())}
+	would.Layers = withOperator(would.Layers, named[0].Value, a.now())
 	counts, err := a.entries.Occupancy(a.now())
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func governedRoutes(a *governedAPI) []route {
 	return []route{
 		{get, "/api/governed-queues", reads, ok(a.list)},
 		{get, "/api/governed-queues/:name", reads, ok(a.show)},
-		{put, "/api/governed-queues/:name", acts, done(a.set(governedDefined))},
+		{put, "/api/governed-queues/:name", acts, writes(a.set)},
 		{del, "/api/governed-queues/:name", acts, done(a.forget(governedNamed))},
 		{put, "/api/governed-queues/:name/pause", acts, done(a.pause(wire.CommandPause, governedNamed))},
 		{put, "/api/governed-queues/:name/resume", acts, done(a.pause(wire.CommandResume, governedNamed))},

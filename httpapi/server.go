@@ -110,7 +110,7 @@ func (s *Server) connect(cfg *Config, authenticator *auth.Authenticator, origins
 	s.routes = slices.Concat(
 		s.entryRoutes(cfg, p), s.workRoutes(cfg, p),
 		periodicRoutes(&periodicsAPI{p.definer, cfg.Entries.Periodics, p.hide, cfg.Now}), limitRoutes(&limitsAPI{p.definer, cfg.Entries, p.workers, cfg.Queues, cfg.Now}),
-		governedRoutes(&governedAPI{p.definer, cfg.Entries, cfg.Now}), uniqueRoutes(&uniqueAPI{cfg.Entries.Unique, p.leader, cfg.Now}),
+		governedRoutes(&governedAPI{p.definer, cfg.Entries, cfg.Queues, cfg.Now}), uniqueRoutes(&uniqueAPI{cfg.Entries.Unique, p.leader, cfg.Now}),
 		s.insightRoutes(cfg, p),
 		serverRoutes(cfg.Prefix, p.health, &sessionsAPI{authenticator, p.hide, cfg.VHost, cfg.Environment, cfg.ReadOnly}, s.events, s.exporter),
 	)

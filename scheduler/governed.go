@@ -93,7 +93,8 @@ func (g *governed) step(now time.Time) error {
 		w := governing{queue: q.Name, turn: q.Turn, state: q.State, leaves: !q.Governs()}
 		if def, err := q.Definition(); err == nil && q.Governs() {
 			w.capped = def.MaxWaiting > 0 || q.State == wire.QueueFull || q.State == wire.QueueSuspended
-			w.full = g.isFull(q, def.MaxWaiting)
+			was := g.wanted[q.Name].full || q.State == wire.QueueFull
+			w.full = q.State != wire.QueueSwitching && def.Full(g.entries.InQueue(wire.Gated, q.Name), was)
 		}
 		wanted[q.Name] = w
 		if s, open := g.said[q.Name]; open && (s.Turn != q.Turn || s.State == q.State) {
@@ -106,18 +107,6 @@ func (g *governed) step(now time.Time) error {
 	}
 	g.wanted = wanted
 	return nil
-}
-
-// isFull reports whether more jobs for a queue are refused: as many wait as may, and then until a
-// tenth of these is gone.
-func (g *governed) isFull(q *wire.DefinedQueue, most int64) bool {
-	if most == 0 || q.State == wire.QueueSwitching {
-		return false
-	}
-	if g.wanted[q.Name].full || q.State == wire.QueueFull {
-		most -= most / 10
-	}
-	return g.entries.InQueue(wire.Gated, q.Name) >= most
 }
 
 // found journals a state in which a queue was found, if that is new. The fold ignores what is

@@ -36,6 +36,16 @@ func ParseGoverned(raw []byte) (q GovernedQueue, err error) {
 	return q, q.check()
 }
 
+// Full reports whether more jobs are refused if so many wait: as many as may, and then until a tenth
+// of these is gone. was reports whether they are refused already.
+func (q *GovernedQueue) Full(waiting int64, was bool) bool {
+	most := q.MaxWaiting
+	if was {
+		most -= most / 10
+	}
+	return most > 0 && waiting >= most
+}
+
 func (q *GovernedQueue) check() error {
 	switch {
 	case q.MaxWaiting < 0 || q.MaxWaiting > maxMaxWaiting:

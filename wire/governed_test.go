@@ -31,6 +31,14 @@ func TestGovernedQueuesAreChecked(t *testing.T) {
 	}
 }
 
+func TestQueueIsFullUntilATenthIsGone(t *testing.T) {
+	q := wire.GovernedQueue{MaxWaiting: 20}
+	for waiting, full := range map[int64][2]bool{17: {false, false}, 18: {false, true}, 19: {false, true}, 20: {true, true}} {
+		require.Equal(t, full, [2]bool{q.Full(waiting, false), q.Full(waiting, true)}, waiting)
+	}
+	require.False(t, (&wire.GovernedQueue{}).Full(1000, true), "any number may wait")
+}
+
 func TestLayersOfGovernedQueues(t *testing.T) {
 	q := wire.DefinedQueue{Name: "q", Layers: map[string]wire.DefinedLayer{
 		wire.LayerCode: {Value: json.RawMessage(`{"key":"args.0","ahead":5}`)}, wire.LayerOperator: {Value: json.RawMessage(`{"ahead":7}`)}}}
