@@ -38,22 +38,25 @@ type beside struct {
 	stop  func()
 }
 
-// setUp declares the queues, and starts workers on each.
-func (b *beside) setUp(ctx context.Context, program crew.Program) error {
+// declareHomes declares the queues.
+func (b *beside) declareHomes() error {
 	b.path = filepath.Join(b.sidecars.dir, "lines")
-	for i, queue := range homes {
-		var args amqp.Table
-		if i > 0 {
-			args = amqp.Table{"x-queue-type": "quorum"}
-		}
-		if err := b.declareOn(0, "queue."+queue, args); err != nil {
-			return err
-		}
-		if err := b.staff(workersEach, program, queue, queue); err != nil {
-			return err
-		}
+	return errors.Join(b.declareOn(0, "queue."+homes[0], nil), b.declareOn(0, "queue."+homes[1], amqp.Table{"x-queue-type": "quorum"}))
+}
+
+// setUp declares the queues, and starts workers on each.
+func (b *beside) setUp(program crew.Program) error {
+	if err := b.declareHomes(); err != nil {
+		return err
 	}
-	return nil
+	return b.staffHomes(program)
+}
+
+func (b *beside) staffHomes(program crew.Program) (err error) {
+	for _, queue := range homes {
+		err = errors.Join(err, b.staff(workersEach, program, queue, queue))
+	}
+	return err
 }
 
 // workersEach is how many workers each queue has.
@@ -75,11 +78,11 @@ func (b *beside) urls() (all []string) {
 	return all
 }
 
-// begins runs these until halted, and kills workers meanwhile.
+// begins runs these until halted.
 func (b *beside) begins(ctx context.Context, all ...func(context.Context)) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	for _, do := range append(all, b.killWorkers) {
+	for _, do := range all {
 		running.Go(func() { do(ctx) })
 	}
 	b.stop = sync.OnceFunc(func() {

@@ -25,7 +25,7 @@ const perKey = 3
 func newLimits(w *world) flow { return &limitsFlow{beside: beside{world: w}} }
 
 func (f *limitsFlow) begin(ctx context.Context) error {
-	if err := f.setUp(ctx, crew.Limited()); err != nil {
+	if err := f.setUp(crew.Limited()); err != nil {
 		return err
 	}
 	if _, err := f.ask(ctx, http.MethodPut, "/api/limits/each", fmt.Sprintf(`{"per":["key"],"concurrency":%d}`, perKey)); err != nil {
@@ -36,7 +36,7 @@ func (f *limitsFlow) begin(ctx context.Context) error {
 		jid := fmt.Sprintf("limited-%05d", n)
 		return jid, fmt.Appendf(nil, `{"jid":%q,"class":"Limited","args":[],"queue":%q,"gate":{"key":"key-%d"}}`, jid, homes[n/keys%len(homes)], n%keys)
 	}}
-	f.begins(ctx, f.publish)
+	f.begins(ctx, f.publish, f.killWorkers)
 	return nil
 }
 

@@ -26,7 +26,7 @@ func newUnique(w *world) flow { return &uniqueFlow{beside: beside{world: w}} }
 const racers = 4
 
 func (f *uniqueFlow) begin(ctx context.Context) error {
-	if err := f.setUp(ctx, crew.Limited()); err != nil {
+	if err := f.setUp(crew.Limited()); err != nil {
 		return err
 	}
 	const keys, every = 40, 200 * time.Millisecond
@@ -38,7 +38,7 @@ func (f *uniqueFlow) begin(ctx context.Context) error {
 	for range racers {
 		all = append(all, func(ctx context.Context) { f.source.Run(ctx, endless) })
 	}
-	f.begins(ctx, all...)
+	f.begins(ctx, append(all, f.killWorkers)...)
 	return nil
 }
 

@@ -119,6 +119,7 @@ func rows() []row {
 		flowing(21, "unique jobs", newUnique),
 		flowing(22, "governed queues", newGoverned),
 		flowing(23, "periodic jobs", newPeriodic),
+		{number: 24, name: "full governed queues, node of jobs.full away", flow: newFull, do: fullAway, doubled: affected, still: rabbits(5), follows: claimed},
 	}
 }
 
