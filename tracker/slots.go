@@ -138,13 +138,12 @@ func (t *slots) Streams() []string { return []string{wire.JobEnds} }
 // Fold implements Part.
 func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte, err error) {
 	e, all, err := wire.ParseEnd(r.Body)
-	if err != nil {
-		return err.Error(), r.Body, nil
-	}
-	if e.Type == wire.TypeClaimed && !t.trust.Trusts(r) {
+	switch {
+	case err != nil:
+		reason, refused = err.Error(), r.Body // but its other slots count
+	case e.Type == wire.TypeClaimed && !t.trust.Trusts(r):
 		return "only Millrace's own user may write that a job was claimed: " + r.From(), r.Body, nil
-	}
-	if e.Type == wire.TypeClaimed {
+	case e.Type == wire.TypeClaimed:
 		tx.AfterCommit(func() { t.shown.noteClaim(wire.Through{Epoch: e.Epoch, Through: e.N}) })
 		return "", nil, nil
 	}
@@ -153,7 +152,7 @@ func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte
 			return "", nil, err
 		}
 	}
-	return "", nil, nil
+	return reason, refused, nil
 }
 
 // endedBy takes in a record that Millrace has written in place of a worker, such as the dead job of

@@ -38,8 +38,13 @@ var slotStories = map[string]story{
 		h.fire(gated, b, "c2")
 		h.confirmed(h.fire(gated, c, "c3"))
 		h.end(wire.TypeEnded, h.slots[2], h.slots[0], h.slots[2])
-		h.end(wire.TypeEnded, h.slots[1], "no slot")
 	}, outcome{slots: []string{"jobs.gated:1 c2 [{0 2}]"}}},
+	"gated, fired, ended beside a slot that is none": {func(h *history) {
+		a := h.entry(gated, "c", 1)
+		h.open()
+		h.confirmed(h.fire(gated, a, "c"))
+		h.end(wire.TypeEnded, "no slot", h.slots[0])
+	}, outcome{}},
 	"gated, fired, returned": {func(h *history) {
 		c := h.entry(gated, "c", 1)
 		h.open()

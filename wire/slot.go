@@ -119,7 +119,8 @@ type End struct {
 	N       int64    `json:"n,omitempty"`     // claimed: its number in the epoch
 }
 
-// ParseEnd parses a record of jobs.ends, and the slots that it names.
+// ParseEnd parses a record of jobs.ends, and the slots that it names. If some of the slots are wrong,
+// it returns the others beside the error.
 func ParseEnd(body []byte) (e End, all []Slot, err error) {
 	if err := shared.CheckRecord(body); err != nil {
 		return e, nil, err
@@ -146,14 +147,15 @@ func (e *End) parseSlots() ([]Slot, error) {
 	case len(texts) == 0 || len(texts) > MaxEnds:
 		return nil, fmt.Errorf("member \"slots\" has %d slots: it must have 1 to %d", len(texts), MaxEnds)
 	}
-	all := make([]Slot, len(texts))
-	for i, text := range texts {
-		var err error
-		if all[i], err = ParseSlot(text); err != nil {
-			return nil, err
+	all, wrong := make([]Slot, 0, len(texts)), error(nil)
+	for _, text := range texts {
+		if s, err := ParseSlot(text); err != nil {
+			wrong = err
+		} else {
+			all = append(all, s)
 		}
 	}
-	return all, nil
+	return all, wrong
 }
 
 // Message returns the record as a message to jobs.ends.

@@ -46,6 +46,7 @@ func TestRefusedEnds(t *testing.T) {
 		require.NoError(t, err)
 		return string(body)
 	}
+	rest := map[string]int{`"type":"ended","slots":["g.1.2.3.a","x","g.1.2.3.b"]`: 2}
 	for members, says := range map[string]string{
 		`"type":"ended","slot":"g.1.2.3.a"`:                         "",
 		`"type":"ended","slot":"g.1.2.3.a","slots":null`:            "",
@@ -68,7 +69,7 @@ func TestRefusedEnds(t *testing.T) {
 			require.NotEmpty(t, all)
 		} else {
 			require.ErrorContains(t, err, says, members)
-			require.Empty(t, all)
+			require.Len(t, all, rest[members], members)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package millrace
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"time"
 
@@ -12,10 +11,6 @@ import (
 
 // maxEnds is how many jobs a record of jobs.ends may be about.
 const maxEnds = 100
-
-// usualSlot matches slots that Millrace writes. It refuses a record of several slots if one of them
-// is wrong, so what a stranger has put into the header goes alone.
-var usualSlot = regexp.MustCompile(`^[dgrs](\.(0|[1-9][0-9]{0,17})){3}\.[ -~]{0,255}$`)
 
 // end is a limited job that has ended.
 type end struct {
@@ -30,9 +25,6 @@ func (t *task) reportEnd() bool {
 	slot := t.slot()
 	if slot == "" {
 		return true
-	}
-	if !usualSlot.MatchString(slot) {
-		return t.publishUntilConfirmed(t.s.ended(slot), t.s.logRefusedEnds)
 	}
 	e := &end{t, slot, make(chan struct{})}
 	select {
@@ -84,7 +76,7 @@ func (s *session) report(all []*end) {
 		case errors.Is(err, errLost) || s.ctx.Err() != nil:
 			return
 		}
-		s.logRefusedEnds(err)
+		s.w.cfg.Logger.Error("millrace: the broker does not take that a job has ended; it is tried again", "jobs", len(all), "error", err)
 	}
 }
 
@@ -115,8 +107,4 @@ func (s *session) ended(slots ...string) message {
 	}
 	body, _ := json.Marshal(r) // texts and a number can be encoded
 	return record(wire.JobEnds, body)
-}
-
-func (s *session) logRefusedEnds(err error) {
-	s.w.cfg.Logger.Error("millrace: the broker does not take that a job has ended; it is tried again", "error", err)
 }
