@@ -38,7 +38,12 @@ func get[T any](ctx context.Context, out output.Streams, c *apiFlags, path strin
 
 // getFacts asks for one thing and prints all that is known of it.
 func (c *apiFlags) getFacts(ctx context.Context, out output.Streams, path string, query url.Values) error {
-	body, err := c.APIClient().Do(ctx, apiclient.Request{Path: path, Query: query})
+	return c.printFacts(ctx, out, apiclient.Request{Path: path, Query: query})
+}
+
+// printFacts sends a request and prints all that its answer says.
+func (c *apiFlags) printFacts(ctx context.Context, out output.Streams, r apiclient.Request) error {
+	body, err := c.APIClient().Do(ctx, r)
 	if err != nil {
 		return err
 	}

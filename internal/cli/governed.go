@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
 	"github.com/millrace-jobs/millrace/internal/cli/humantime"
@@ -47,6 +48,7 @@ func (governedKind) says() kindWords {
 
 type setGovernedCmd struct {
 	oneOf[governedKind]
+	dryRunFlag
 	reasonFlag
 
 	Key        string           `placeholder:"PATH" help:"Where the key of a job is in it, such as args.0.customer_id."`
@@ -55,7 +57,7 @@ type setGovernedCmd struct {
 	Weights    map[string]int64 `placeholder:"KEY=N" help:"Turns of a key in a round, such as customer-42=3."`
 }
 
-// Run sets the operator's layer.
+// Run sets the operator's layer, or says what that would mean.
 func (c *setGovernedCmd) Run(ctx context.Context, out output.Streams) error {
 	layer, err := json.Marshal(wire.GovernedQueue{Key: c.Key, MaxWaiting: c.MaxWaiting, Ahead: c.Ahead, Weights: c.Weights})
 	if err == nil {
@@ -67,6 +69,10 @@ func (c *setGovernedCmd) Run(ctx context.Context, out output.Streams) error {
 	a := c.action(http.MethodPut, "", "governed", layer)
 	if c.Reason != "" {
 		a.Header = http.Header{"X-Reason": {c.Reason}}
+	}
+	if c.DryRun {
+		a.Query = url.Values{"dry_run": {"true"}}
+		return c.printFacts(ctx, out, a.Request)
 	}
 	return c.act(ctx, out, a)
 }

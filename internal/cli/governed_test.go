@@ -41,3 +41,20 @@ func TestQueuesAreGoverned(t *testing.T) {
 	require.NotZero(t, r.code)
 	require.Contains(t, r.err, "args.0.customer")
 }
+
+// A dry run prints what governing the queue would mean.
+func TestGoverningIsPreviewed(t *testing.T) {
+	const preview = `{"name":"imports","definition":{"max_waiting":9},"limits":["imports-each","all"],"ready":120,"gated":31,"scheduled":3,"retries":2,"full":true}`
+	a := clitest.NewAPI(t, http.StatusOK, preview)
+	args := []string{"governed", "set", "imports", "--max-waiting", "9", "--dry-run", "--http-addr", a.Addr()}
+	r := millrace(t, args...)
+	require.Zero(t, r.code, r.err)
+	for _, want := range []string{"imports-each", "120", "31", "full"} {
+		require.Contains(t, r.out, want)
+	}
+	require.NotContains(t, r.out, "unacked", "it is not known")
+	require.Equal(t, []string{`PUT /api/governed-queues/imports?dry_run=true application/json {"max_waiting":9}`}, a.Asked())
+	r = millrace(t, append(args, "-o", "json")...)
+	require.Zero(t, r.code, r.err)
+	require.JSONEq(t, preview, r.out)
+}
