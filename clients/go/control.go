@@ -115,10 +115,7 @@ func (p *pausedQueues) setAllPaused(queues []string) {
 	}
 }
 
-const (
-	directReply = "amq.rabbitmq.reply-to"
-	askTimeout  = 2 * time.Second
-)
+const askTimeout = 2 * time.Second
 
 // askPaused asks the leader which queues are paused. Without an answer, the worker keeps what it
 // knew.
@@ -132,31 +129,14 @@ func (w *Worker) askPaused(ctx context.Context, s *session) {
 
 // ask sends a command to the leader, and returns its answer. ok is false if there is none before
 // ctx ends.
-func (s *session) ask(ctx context.Context, command map[string]string) (answer []byte, ok bool) {
-	ch, err := s.conn.Channel()
-	if err != nil {
+func (s *session) ask(ctx context.Context, command map[string]string) (body []byte, ok bool) {
+	body, _ = json.Marshal(command)
+	a, err := s.pub.send(ctx, message{key: wire.LeaderInbox, asks: true, Publishing: amqp.Publishing{ContentType: "application/json", Body: body}})
+	if err != nil || a.wait(ctx) != nil {
 		return nil, false
 	}
-	defer ch.Close()
-	replies, err := ch.Consume(directReply, "", true, false, false, false, nil)
-	if err != nil {
-		return nil, false
-	}
-	returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-	body, _ := json.Marshal(command)
-	err = ch.PublishWithContext(ctx, "", wire.LeaderInbox, true, false, amqp.Publishing{
-		ContentType: "application/json", ReplyTo: directReply, CorrelationId: newJID(), Body: body,
-	})
-	if err != nil {
-		return nil, false
-	}
-	select {
-	case d, open := <-replies:
-		return d.Body, open
-	case <-returned:
-	case <-ctx.Done():
-	}
-	return nil, false
+	body, err = a.answered(ctx)
+	return body, err == nil
 }
 
 func (s *session) learnState(body []byte) {

@@ -17,6 +17,9 @@ type message struct {
 	amqp.Publishing
 }
 
+// directReply is the address at which the leader's answers arrive on the channel that asked.
+const directReply = "amq.rabbitmq.reply-to"
+
 // window is how many publishes may be unconfirmed on a channel.
 const window = 1000
 
@@ -156,6 +159,14 @@ func (p *publisher) forget(id string) chan<- []byte {
 // if neither is known. A message that the broker returned is a *returnedError. If ctx ends first,
 // wait returns ctx's error.
 func (a *answer) wait(ctx context.Context) error {
+	err := a.confirmed(ctx)
+	if err != nil {
+		a.p.forget(a.id)
+	}
+	return err
+}
+
+func (a *answer) confirmed(ctx context.Context) error {
 	ok, err := a.confirm.WaitContext(ctx)
 	if err != nil {
 		// It keeps its place in the window until the broker answers or the channel is gone.
@@ -176,6 +187,19 @@ func (a *answer) wait(ctx context.Context) error {
 		return a.p.whyClosed(a.exchange)
 	}
 	return fmt.Errorf("%w: it answered nack: the queue is full or unavailable, try again later", ErrRefused)
+}
+
+// answered returns the leader's answer.
+func (a *answer) answered(ctx context.Context) ([]byte, error) {
+	defer a.p.forget(a.id)
+	select {
+	case body := <-a.reply:
+		return body, nil
+	case <-a.p.silent:
+		return nil, errLost
+	case <-ctx.Done():
+		return nil, fmt.Errorf("no answer: %w", ctx.Err())
+	}
 }
 
 // whyReturned reports whether an answered message was returned, and why.

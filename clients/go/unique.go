@@ -150,15 +150,11 @@ func (u *Unique) members() map[string]any {
 
 // decide waits for the leader's answer about a job that is published.
 func (a *answer) decide(ctx context.Context, jid string) (Decision, error) {
-	defer a.p.forget(a.id)
-	select {
-	case body := <-a.reply:
-		return decided(body)
-	case <-a.p.silent:
-		return Decision{JID: jid}, fmt.Errorf("%w: %w", ErrUndecided, errLost)
-	case <-ctx.Done():
-		return Decision{JID: jid}, fmt.Errorf("%w: no answer: %w", ErrUndecided, ctx.Err())
+	body, err := a.answered(ctx)
+	if err != nil {
+		return Decision{JID: jid}, fmt.Errorf("%w: %w", ErrUndecided, err)
 	}
+	return decided(body)
 }
 
 // decided reads the leader's answer.

@@ -20,6 +20,7 @@ import (
 const (
 	stateReply = `{"status":200,"paused":[],"claim_below":0}`
 	runReply   = `{"status":200,"claim":"run"}`
+	dropReply  = `{"status":200,"claim":"drop"}`
 )
 
 func slotOf(n int) string { return fmt.Sprintf("g.%d.4.7.j%d", n, n) }
