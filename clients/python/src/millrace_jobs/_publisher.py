@@ -53,7 +53,11 @@ class Publisher:
         await asyncio.shield(self._listening)
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         message.reply_to = REPLY
-        await self.publish(message, reply)
+        try:
+            await self.publish(message, reply)
+        except BaseException:
+            reply.cancel()  # none comes, or none is awaited
+            raise
         return reply
 
     async def publish(self, message: Message, reply: asyncio.Future[dict[str, Any]] | None = None) -> None:
