@@ -32,7 +32,9 @@ export function governed(world) {
     await me.go('Governed');
     await me.find('button', 'Govern').click();
     await me.dialog.reads(/Clients and workers change nothing/);
+    await me.dialog.reads(/Enter a queue and valid values/);
     await me.dialog.find('combobox', 'Queue').fill('by.hand');
+    await me.dialog.reads(/0 jobs waiting, and any number may.*Jobs in the queue are delivered first/);
     await me.dialog.find('textbox', /^Path to the key/).fill('args.0.customer');
     await me.dialog.find('textbox', 'Most that wait').fill('many');
     await me.dialog.find('alert').reads(/whole numbers above 0/);

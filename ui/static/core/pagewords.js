@@ -273,6 +273,7 @@ export const governed = {
   aboutPausing: 'No job of the queue is delivered until you resume it. Jobs that are out finish.',
   comesBack: 'Code or a file defines it, so the queue is governed again when it is defined again.',
   preview: 'What this means now',
+  noPreviewYet: 'Enter a queue and valid values to see what this means.',
   enterAQueue: 'Enter a queue',
   enterNumbers: 'Enter whole numbers above 0',
   enterWeights: 'Enter a key and a whole number above 0 in each line',
@@ -297,6 +298,8 @@ export const governed = {
   wouldBeFull: (n, most) => `${plural(n, 'job')} waiting, and ${count(most)} may: new jobs are refused until fewer than ${count(Math.max(1, Math.floor(most * 0.9)))} wait`,
   wouldTake: (n, most) => (most ? `${count(n)} of ${count(most)} that may wait` : `${plural(n, 'job')} waiting, and any number may`),
   stopsNothing: (out, most) => `${plural(out, 'job')} out. The next is delivered when fewer than ${count(most)} are.`,
+  wouldCount: (limits) => (limits.length ? `Limits that count its jobs: ${limits.join(', ')}` : 'No limit counts its jobs'),
+  countedLater: (n) => `${plural(n, 'scheduled job or retry', 'scheduled jobs and retries')} counted when due`,
   drainsFirst: (n) => `${plural(n, 'job is', 'jobs are')} in the queue: nothing else is delivered until workers have taken them.`,
 };
 

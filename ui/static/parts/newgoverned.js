@@ -8,6 +8,7 @@ import { without } from '../core/rawjson.js';
 import { link, navigate } from '../core/router.js';
 import { belowOperator, changeLayer, setLayer } from './defined.js';
 import { confirm } from './dialog.js';
+import { DryRun } from './dryrun.js';
 import { Segments } from './states.js';
 import { toast } from './toast.js';
 import { actions, common } from '../core/words.js';
@@ -47,14 +48,19 @@ function Fields({ put, v, below = {} }) {
       <textarea class="in" rows="2" spellcheck=${false} placeholder=${was.weights} value=${v.weights} onInput=${set('weights')} /></label>`;
 }
 
-/** What the change does to the jobs of a governed queue. @param {{q: any, v: any, below: any}} p */
-function Preview({ q, v, below }) {
-  const max = Number(v.max.trim() || below.max_waiting || 0);
-  const ahead = Number(v.ahead.trim() || below.ahead || 0);
-  const full = max > 0 && q.waiting >= max;
-  return html`<div class="field" aria-live="polite"><span>${words.preview}</span>
-    <p class=${full ? 'warn strong' : ''}>${full ? words.wouldBeFull(q.waiting, max) : words.wouldTake(q.waiting, max)}</p>
-    ${ahead > 0 && q.out > ahead && html`<p class="dim small">${words.stopsNothing(q.out, ahead)}</p>`}</div>`;
+/** What it would mean to govern a queue so. @param {{name: string, layer: string, out?: number}} p `out`: jobs that are out now */
+const Preview = ({ name, layer, out = 0 }) => html`<${DryRun} kind="governed-queues" name=${name} layer=${layer} label=${words.preview} none=${words.noPreviewYet}
+  show=${(/** @type {any} */ q) => html`<${Would} q=${q} out=${out} />`} />`;
+
+/** @param {{q: any, out: number}} p */
+function Would({ q, out }) {
+  const { max_waiting: max = 0, ahead = 0 } = q.definition;
+  const within = (q.ready || 0) + (q.unacked || 0);
+  const later = q.scheduled + q.retries;
+  return html`<p class=${q.full ? 'warn strong' : ''}>${q.full ? words.wouldBeFull(q.gated, max) : words.wouldTake(q.gated, max)}</p>
+    ${!q.state && html`<p class=${within ? 'warn strong' : 'dim small'}>${within ? words.drainsFirst(within) : words.whenGoverned}</p>`}
+    <p class="dim small anywhere">${[words.wouldCount(q.limits), later > 0 && words.countedLater(later)].filter(Boolean).join(' · ')}</p>
+    ${ahead > 0 && out > ahead && html`<p class="dim small">${words.stopsNothing(out, ahead)}</p>`}`;
 }
 
 /** Asks which queue to govern, and governs it as an operator. @param {string[]} taken names */
@@ -74,13 +80,11 @@ export function define(taken) {
 function NewFields({ put, v, taken }) {
   const [queues, set] = useState(/** @type {any[]} */ ([]));
   useEffect(() => { ask(apiPath('job-queues', [], { limit: 500 })).then(({ data }) => set(data), () => {}); }, []);
-  const q = queues.find((one) => one.name === v.name.trim());
-  const within = q ? q.ready + (q.unacked || 0) : 0;
   return html`<label class="field"><span>${common.queue}</span>
       <input class="in" list="govern-which" autocomplete="off" spellcheck=${false} value=${v.name} onInput=${(e) => put({ ...v, name: e.target.value })} /></label>
     <datalist id="govern-which">${queues.filter((one) => !taken.includes(one.name)).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist>
     <${Fields} put=${put} v=${v} />
-    <p class=${within ? 'warn strong' : 'dim small'} aria-live="polite">${within ? words.drainsFirst(within) : words.whenGoverned}</p>`;
+    <${Preview} name=${v.name.trim()} layer=${!v.name.trim() || taken.includes(v.name.trim()) || fault(v) ? '' : `{${parts(v)}}`} />`;
 }
 
 /**
@@ -106,6 +110,6 @@ export function edit(q, text, done) {
     fields: (put, v) => html`<${Fields} put=${put} v=${v} below=${below} />
       <div class="field"><span>${common.state}</span><div><${Segments} label=${common.state} value=${v.paused} onChange=${(/** @type {string} */ paused) => put({ ...v, paused })}
         options=${[['', defined.asDefined], ['false', defined.active], ['true', common.paused]]} /></div></div>
-      <${Preview} q=${q} v=${v} below=${below} />`,
+      <${Preview} name=${q.name} layer=${fault(v) ? '' : layer(v)} out=${q.out} />`,
   });
 }

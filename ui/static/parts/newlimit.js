@@ -2,36 +2,20 @@
 // The dialogs that define a limit, and that change what an operator has set of one. They say what
 // the limit would hold back.
 import { html } from '../core/h.js';
-import { apiPath, ask } from '../core/api.js';
 import { without } from '../core/rawjson.js';
-import { useResource } from '../core/resource.js';
 import { link, navigate } from '../core/router.js';
-import { belowOperator, changeLayer, nameFault, setLayer, useSettled } from './defined.js';
+import { belowOperator, changeLayer, nameFault, setLayer } from './defined.js';
 import { confirm } from './dialog.js';
+import { DryRun } from './dryrun.js';
 import { allows, each } from './limits.js';
 import { Segments } from './states.js';
 import { toast } from './toast.js';
 import { actions, common } from '../core/words.js';
 import { defined, limits as words } from '../core/pagewords.js';
 
-/** The address of a dry run has the layer as its fragment, so that each layer is another request. @param {string} url @param {any} how */
-const dryRun = (url, how) => ask(url.slice(0, url.indexOf('#')), { ...how, method: 'PUT', body: decodeURIComponent(url.slice(url.indexOf('#') + 1)) });
-
-/**
- * What a limit would count if the operator's layer were another one, or what is wrong with that.
- * @param {{name: string, layer: string}} p `layer`: empty if there is nothing to ask about
- */
-function Preview({ name, layer }) {
-  const url = layer && apiPath('limits', name, { dry_run: true }) + '#' + encodeURIComponent(layer);
-  const asked = useSettled(url);
-  const would = useResource(asked || null, { every: 0, keep: false, read: dryRun });
-  const l = would.data;
-  const here = asked === url && would.url === url;
-  return html`<div class="field" aria-live="polite"><span>${words.preview}</span>
-    ${!url ? html`<p class="dim small">${words.noPreviewYet}</p>`
-      : would.error && asked === url ? html`<p class="bad small anywhere">${would.error.reason}</p>`
-        : html`<div class=${here || !l ? undefined : 'stale'}>${l && (l.problem ? html`<p class="bad small anywhere">${words.incomplete(l.problem)}</p>` : html`<${Would} l=${l} />`)}</div>`}</div>`;
-}
+/** What a limit would count if the operator's layer were another one. @param {{name: string, layer: string}} p */
+const Preview = ({ name, layer }) => html`<${DryRun} kind="limits" name=${name} layer=${layer} label=${words.preview} none=${words.noPreviewYet}
+  show=${(/** @type {any} */ l) => (l.problem ? html`<p class="bad small anywhere">${words.incomplete(l.problem)}</p>` : html`<${Would} l=${l} />`)} />`;
 
 /** @param {{l: any}} p */
 function Would({ l }) {
