@@ -16,7 +16,7 @@ const answersPrefetch = 256
 const DirectReply = "amq.rabbitmq.reply-to"
 
 // Asker opens a Publisher, and returns the answers to its messages with the reply_to DirectReply.
-// It needs no permission beside those of a producer. The answers end with the channel.
+// It needs the permissions of a producer. The answers end with the channel.
 func (c *Conn) Asker(ctx context.Context) (p *Publisher, answers <-chan wire.Delivery, err error) {
 	var in <-chan amqp.Delivery
 	p, err = c.publisher(ctx, false, func(ch *amqp.Channel) (err error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -127,11 +128,33 @@ func (w *Worker) askPaused(ctx context.Context, s *session) {
 	}
 }
 
+// leader is what a session knows of the leader, and where it asks.
+type leader struct {
+	mu  sync.Mutex
+	pub *publisher // not that of the records: the broker closes it if the user may not read answers
+	// Jobs of earlier epochs than this must be claimed; -1 if the leader has not said it.
+	claimBelow atomic.Int64
+}
+
+// asking returns the channel on which the leader is asked. It opens another one if that is closed.
+func (l *leader) asking(conn *amqp.Connection) (pub *publisher, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pub == nil || l.pub.ch.IsClosed() {
+		l.pub, err = newPublisher(conn)
+	}
+	return l.pub, err
+}
+
 // ask sends a command to the leader, and returns its answer. ok is false if there is none before
 // ctx ends.
 func (s *session) ask(ctx context.Context, command map[string]string) (body []byte, ok bool) {
+	pub, err := s.leader.asking(s.conn)
+	if err != nil {
+		return nil, false
+	}
 	body, _ = json.Marshal(command)
-	a, err := s.pub.send(ctx, message{key: wire.LeaderInbox, asks: true, Publishing: amqp.Publishing{ContentType: "application/json", Body: body}})
+	a, err := pub.send(ctx, message{key: wire.LeaderInbox, asks: true, Publishing: amqp.Publishing{ContentType: "application/json", Body: body}})
 	if err != nil || a.wait(ctx) != nil {
 		return nil, false
 	}
@@ -147,6 +170,6 @@ func (s *session) learnState(body []byte) {
 	}
 	if json.Unmarshal(body, &reply) == nil && reply.Status == 200 {
 		s.w.setAllPaused(reply.Paused)
-		s.claimBelow.Store(reply.ClaimBelow)
+		s.leader.claimBelow.Store(reply.ClaimBelow)
 	}
 }

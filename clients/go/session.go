@@ -25,9 +25,8 @@ type session struct {
 	cancel    context.CancelFunc
 	tags      atomic.Int64
 	closing   atomic.Bool
-	// Jobs of earlier epochs than this must be claimed; -1 if the leader has not said it.
-	claimBelow atomic.Int64
-	parts      sync.WaitGroup
+	leader    leader
+	parts     sync.WaitGroup
 }
 
 // open connects and prepares everything except the lanes.
@@ -38,7 +37,7 @@ func (w *Worker) open(ctx context.Context) (*session, error) {
 	}
 	s := &session{w: w, conn: conn, lost: make(chan struct{}), ends: make(chan *end, maxEnds)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.claimBelow.Store(-1)
+	s.leader.claimBelow.Store(-1)
 	if err := s.prepare(ctx); err != nil {
 		s.cancel()
 		conn.Close()

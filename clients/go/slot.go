@@ -46,7 +46,7 @@ func (t *task) mustClaim() bool {
 	_, asked := t.d.Headers[wire.HeaderClaim]
 	op, _ := t.d.Headers[wire.HeaderOp].(string)
 	epoch, _ := t.d.Headers[wire.HeaderEpoch].(int64)
-	below := t.s.claimBelow.Load()
+	below := t.s.leader.claimBelow.Load()
 	return asked || t.d.Redelivered || op == wire.OpRefired || below < 0 || epoch < below
 }
 

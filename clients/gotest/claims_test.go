@@ -9,6 +9,7 @@ import (
 
 	. "github.com/millrace-jobs/millrace/clients/go"
 	"github.com/millrace-jobs/millrace/internal/brokertest"
+	"github.com/millrace-jobs/millrace/internal/connect"
 	"github.com/millrace-jobs/millrace/wire"
 )
 
@@ -97,5 +98,20 @@ func TestClaimsWithoutAnswer(t *testing.T) {
 	}()
 	w.said.has(t, "well")
 	brokertest.Eventually(t, func() bool { return len(endsOf(t, v, w)) == 1 }, "it ends")
+	w.idle(t, v, "default")
+}
+
+// A worker with the permissions that the docs give it claims jobs.
+func TestClaimsOfRestrictedUser(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	leads(t, v, stateReply, runReply)
+	role := connect.Worker
+	u := v.AddUser(t, "worker", brokertest.Permissions{Configure: role.Configure, Write: role.Write, Read: role.Read})
+	w := newTestWorker(t, WorkerConfig{URL: u.AMQPURL()})
+	w.Handle("Well", w.says(nil), nil)
+	v.Publish(t, wire.ExchangeDirect, "default", limited("Well", "well", slotOf(1), amqp.Table{wire.HeaderClaim: "1"}))
+	w.start(t)
+	w.said.has(t, "well")
 	w.idle(t, v, "default")
 }

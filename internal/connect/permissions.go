@@ -14,8 +14,8 @@ import (
 const PermissionsTimeout = 5 * time.Second
 
 // Role is a kind of user of the broker, with the permissions that it needs: regular expressions
-// over names. Those that also match nothing are for LavinMQ, where the default exchange has no
-// name.
+// over names. Two are for LavinMQ: some also match nothing, because its default exchange has no name,
+// and clients may read direct replies, which it does not permit otherwise.
 type Role struct {
 	Name, Configure, Write, Read, Note string
 }
@@ -35,12 +35,17 @@ var (
 		"a user of its own, with the tags " + strings.Join(SidecarTags, " and "),
 	}
 
+	// Worker is the role of a worker's user.
+	Worker = Role{
+		"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))?$`, `^(queue\..*|amq\.(gen.*|rabbitmq\.reply-to)|jobs\.(direct|control|begins))$`,
+		"configure and write queue.* only if it declares its queues",
+	}
+
 	// Roles are all roles.
 	Roles = []Role{
 		Sidecar,
-		{"producer", `^$`, `^(jobs\.direct|amq\.default)?$`, `^$`, "amq.default, and the ?, only if it schedules jobs"},
-		{"worker", `^(queue\..*|amq\.gen.*)$`, `^(queue\..*|amq\.(gen.*|default))?$`, `^(queue\..*|amq\.gen.*|jobs\.(direct|control|begins))$`,
-			"configure and write queue.* only if it declares its queues"},
+		{"producer", `^$`, `^(jobs\.direct|amq\.default)?$`, `^amq\.rabbitmq\.reply-to$`, "amq.default, and the ?, only if it schedules jobs"},
+		Worker,
 	}
 )
 

@@ -49,9 +49,8 @@ func (s *Sized) Save(tx *view.Tx) error {
 }
 
 // Bounded is a table that forgets its oldest rows. A second table, the index, has the keys by their
-// ages, so no two rows may have the same age. The ages are in memory too: each fire asks for the age
-// of a job that mostly has none, and
-// the store would have to look for it at all levels.
+// ages, so no two rows may have the same age. The ages are in memory too: each fire asks for the
+// age of a job that mostly has none, and the store would have to look for it at all levels.
 type Bounded struct {
 	Sized
 	ages map[string]uint64 // by key

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from . import _wire
-from ._amqp import Lost
+from ._amqp import Connection, Lost
 from ._core import Core
+from ._leader import ask
 from ._pauses import Pauses
-from ._publisher import Publisher
+from ._publisher import Returned
 from ._task import Task
-from ._wire import Message
-from .errors import Refused
 
 RUN, DROP = "run", "drop"
 ANSWER_TIME = 2.0
@@ -24,9 +22,9 @@ class Claims:
     It belongs to one connection, and to the event loop, except for `may_run_from_thread`.
     """
 
-    def __init__(self, worker: Core, publisher: Publisher) -> None:
+    def __init__(self, worker: Core, connection: Connection) -> None:
         self._worker = worker
-        self._publisher = publisher
+        self._connection = connection
         # Jobs of earlier epochs may have begun before this connection was made. None: any may have.
         self.below: int | None = None
 
@@ -58,8 +56,7 @@ class Claims:
     async def _ask(self, slot: str) -> object:
         command = {"command": "claim", "slot": slot, "process": self._worker.identity}
         try:
-            async with asyncio.timeout(ANSWER_TIME):
-                reply = await (await self._publisher.ask(Message("", _wire.LEADER, _wire.dump(command))))
-        except (Lost, Refused, TimeoutError):
+            reply = await ask(self._connection, command, ANSWER_TIME)
+        except (Lost, Returned):
             return None
         return reply.get("claim") if reply.get("status") == 200 else None

@@ -21,7 +21,7 @@ class Session:
         self.connection = connection
         self.publisher = publisher
         self.ledger = Ledger(worker, connection, publisher)
-        self.claims = Claims(worker, publisher)
+        self.claims = Claims(worker, connection)
         self.runner = Runner(worker, settler, self.ledger, self.claims)
         self._tags = 0
 
