@@ -221,6 +221,8 @@ func (a *rejectedAPI) corrected(stream string, body []byte) (wire.Message, error
 		if job, err = wire.ParseJob(body); err != nil {
 			_, err = wire.ParseEntry(wire.DeadJobs, 0, body) // the other form that is taken there
 		}
+	case wire.JobEnds:
+		return m, problem.New(http.StatusConflict, "records of %s cannot be resubmitted: free the slots that are still held", stream)
 	default:
 		return m, problem.New(http.StatusConflict, "records of %s cannot be resubmitted: only Millrace writes there", stream)
 	}

@@ -17,8 +17,8 @@ const fromEnds code = 0
 
 // How many ends are known from jobs.ends, and from each entry stream.
 const (
-	maxEnds      = 100_000
-	maxEndsOther = 20_000
+	mostEnds      = 100_000
+	mostEndsOther = 20_000
 )
 
 // keyEnd is the same for all fires of an entry, since a job that has ended has ended.
@@ -48,9 +48,9 @@ func ageOf(offset int64, i int) uint64 { return uint64(offset)*wire.MaxEnds + ui
 
 // note notes that a source says that a job has ended. Of several of one source, the newest counts.
 func (t *ends) note(tx *view.Tx, source code, age uint64, id entryID, jid string) error {
-	most := uint64(maxEndsOther)
+	most := uint64(mostEndsOther)
 	if source == fromEnds {
-		most = maxEnds
+		most = mostEnds
 	}
 	return t[source].Keep(tx, age, keyEnd(source, id, jid), nil, most)
 }

@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/millrace-jobs/millrace/tracker/table"
@@ -140,7 +141,10 @@ func (t *slots) Fold(tx *view.Tx, r *wire.Record) (reason string, refused []byte
 	e, all, err := wire.ParseEnd(r.Body)
 	switch {
 	case err != nil:
-		reason, refused = err.Error(), r.Body // but its other slots count
+		reason, refused = err.Error(), r.Body
+		if len(all) > 0 {
+			reason += fmt.Sprintf("; its %d other slots count", len(all))
+		}
 	case e.Type == wire.TypeClaimed && !t.trust.Trusts(r):
 		return "only Millrace's own user may write that a job was claimed: " + r.From(), r.Body, nil
 	case e.Type == wire.TypeClaimed:

@@ -98,7 +98,7 @@ func TestEndsOfARecordAreForgottenOneByOne(t *testing.T) {
 		return has
 	}
 	h := newHistory()
-	for n := 0; n < maxEnds; n += wire.MaxEnds {
+	for n := 0; n < mostEnds; n += wire.MaxEnds {
 		var texts []string
 		for i := range wire.MaxEnds {
 			texts = append(texts, slot(n+i).String())
@@ -109,13 +109,13 @@ func TestEndsOfARecordAreForgottenOneByOne(t *testing.T) {
 	require.True(t, has(0))
 	requireMemory(t, o)
 
-	h.end(wire.TypeEnded, slot(0).String(), slot(maxEnds).String()) // the first is as new as its newest record
+	h.end(wire.TypeEnded, slot(0).String(), slot(mostEnds).String()) // the first is as new as its newest record
 	o.fold(h.all[len(h.all)-1])
-	gone := maxEnds/64 + 1
-	for n, want := range map[int]bool{0: true, 1: false, gone: false, gone + 1: true, maxEnds - 1: true, maxEnds: true} {
-		require.Equal(t, want, has(n), "%d of %d", n, maxEnds)
+	gone := mostEnds/64 + 1
+	for n, want := range map[int]bool{0: true, 1: false, gone: false, gone + 1: true, mostEnds - 1: true, mostEnds: true} {
+		require.Equal(t, want, has(n), "%d of %d", n, mostEnds)
 	}
-	require.Equal(t, maxEnds-gone+1, o.table(tableEnds))
-	require.Equal(t, maxEnds-gone+1, o.table(indexEnds))
+	require.Equal(t, mostEnds-gone+1, o.table(tableEnds))
+	require.Equal(t, mostEnds-gone+1, o.table(indexEnds))
 	requireMemory(t, o)
 }

@@ -18,6 +18,9 @@ const (
 	JobEnds       = shared.JobEnds
 )
 
+// MaxEnds is how many jobs a record of jobs.ends may be about.
+const MaxEnds = shared.MaxEnds
+
 // Exchanges and queues that clients know.
 const (
 	ExchangeDirect = shared.ExchangeDirect

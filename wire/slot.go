@@ -105,9 +105,6 @@ const (
 	TypeClaimed = "claimed" // the leader says that a worker has asked whether it may run a job
 )
 
-// MaxEnds is how many jobs a record ended may be about.
-const MaxEnds = 100
-
 // End is a record of jobs.ends.
 type End struct {
 	Type    string   `json:"type"`

@@ -9,9 +9,6 @@ import (
 	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
-// maxEnds is how many jobs a record of jobs.ends may be about.
-const maxEnds = 100
-
 // end is a limited job that has ended.
 type end struct {
 	task      *task
@@ -82,7 +79,7 @@ func (s *session) report(all []*end) {
 
 // joined adds the jobs that wait.
 func (s *session) joined(all []*end) []*end {
-	for len(all) < maxEnds {
+	for len(all) < wire.MaxEnds {
 		select {
 		case e := <-s.ends:
 			all = append(all, e)

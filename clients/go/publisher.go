@@ -54,6 +54,7 @@ type publisher struct {
 	asked     map[string]chan []byte // correlation id → the leader's answer; nil until a message asks
 	listening chan struct{}          // closed when answers are consumed
 	silent    chan struct{}          // closed when no answer comes any more
+	unheard   error                  // why not; valid after silent is closed
 }
 
 func newPublisher(conn *amqp.Connection) (*publisher, error) {
@@ -125,7 +126,7 @@ func (p *publisher) expect(ctx context.Context, id string) (<-chan []byte, error
 	case <-p.listening:
 		return reply, nil
 	case <-p.silent:
-		return nil, errLost
+		return nil, p.unheard
 	case <-ctx.Done():
 		p.forget(id)
 		return nil, ctx.Err()
@@ -134,8 +135,13 @@ func (p *publisher) expect(ctx context.Context, id string) (<-chan []byte, error
 
 func (p *publisher) takeReplies() {
 	defer close(p.silent)
+	p.unheard = errLost
 	replies, err := p.ch.Consume(directReply, "", true, false, false, false, nil)
 	if err != nil {
+		var said *amqp.Error
+		if errors.As(err, &said) && said.Code == amqp.AccessRefused { // LavinMQ asks for a permission
+			p.unheard = fmt.Errorf("%w: the leader's answers: %s", ErrRefused, said.Reason)
+		}
 		return
 	}
 	close(p.listening)
@@ -196,7 +202,7 @@ func (a *answer) answered(ctx context.Context) ([]byte, error) {
 	case body := <-a.reply:
 		return body, nil
 	case <-a.p.silent:
-		return nil, errLost
+		return nil, a.p.unheard
 	case <-ctx.Done():
 		return nil, fmt.Errorf("no answer: %w", ctx.Err())
 	}

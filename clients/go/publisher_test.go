@@ -9,7 +9,7 @@ import (
 
 // An answer that comes after the time limit is dropped.
 func TestLateAnswerIsForgotten(t *testing.T) {
-	p := &publisher{asked: map[string]chan []byte{}, silent: make(chan struct{}), listening: make(chan struct{})}
+	p := &publisher{asked: map[string]chan []byte{}, silent: make(chan struct{}), unheard: errLost, listening: make(chan struct{})}
 	close(p.listening)
 	ask := func(id string) *answer {
 		reply, err := p.expect(t.Context(), id)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/millrace-jobs/millrace/clients/go/wire"
 )
 
 // session is a worker on one connection.
@@ -35,7 +37,7 @@ func (w *Worker) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{w: w, conn: conn, lost: make(chan struct{}), ends: make(chan *end, maxEnds)}
+	s := &session{w: w, conn: conn, lost: make(chan struct{}), ends: make(chan *end, wire.MaxEnds)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.leader.claimBelow.Store(-1)
 	if err := s.prepare(ctx); err != nil {

@@ -41,20 +41,13 @@ func (t *task) isLost() bool {
 	}
 }
 
-// publish publishes an outcome's record until it is confirmed.
+// publish publishes an outcome's record, and repeats that until it is confirmed, however long that
+// takes. It gives up when the delivery is lost, because then the broker delivers the job again.
 func (t *task) publish(job *RawJob, o outcome) bool {
 	m := message{key: o.stream, Publishing: publishing(job.JID, job.Class, job.Priority, job.Traceparent(), time.Now(), o.record)}
 	if t.w.cfg.Record != nil {
 		t.w.cfg.Record(job).addTo(&m.Publishing)
 	}
-	return t.publishUntilConfirmed(m, func(err error) {
-		t.w.cfg.Logger.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
-	})
-}
-
-// publishUntilConfirmed repeats a publish until it is confirmed, however long that takes. It gives
-// up when the delivery is lost, because then the broker delivers the job again.
-func (t *task) publishUntilConfirmed(m message, failed func(error)) bool {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -75,7 +68,7 @@ func (t *task) publishUntilConfirmed(m message, failed func(error)) bool {
 		case errors.Is(err, errLost) || ctx.Err() != nil:
 			return false
 		}
-		failed(err)
+		t.w.cfg.Logger.Error("millrace: the broker does not take what became of a job; it is tried again", "jid", job.JID, "stream", o.stream, "error", err)
 		if pause.wait(ctx) != nil {
 			return false
 		}

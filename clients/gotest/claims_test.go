@@ -1,6 +1,8 @@
 package gotest
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -99,6 +101,20 @@ func TestClaimsWithoutAnswer(t *testing.T) {
 	w.said.has(t, "well")
 	brokertest.Eventually(t, func() bool { return len(endsOf(t, v, w)) == 1 }, "it ends")
 	w.idle(t, v, "default")
+}
+
+// LavinMQ refuses the leader's answers to a user that may not read them. The worker says so.
+func TestClaimsWithoutPermission(t *testing.T) {
+	t.Parallel()
+	v := vhost(t)
+	leads(t, v, stateReply, runReply)
+	u := v.AddUser(t, "worker", brokertest.Permissions{Configure: ".*", Write: ".*", Read: `^(queue\..*|amq\.gen.*|jobs\..*)$`})
+	log := &lines{}
+	w := newTestWorker(t, WorkerConfig{URL: u.AMQPURL(), Logger: slog.New(slog.NewTextHandler(log, nil))})
+	w.Handle("Well", w.says(nil), nil)
+	v.Publish(t, wire.ExchangeDirect, "default", limited("Well", "well", slotOf(1), amqp.Table{wire.HeaderClaim: "1"}))
+	w.start(t)
+	brokertest.Eventually(t, func() bool { return len(w.said.all()) == 1 || strings.Contains(log.String(), "may not read answers") }, "it runs, or it is said why not")
 }
 
 // A worker with the permissions that the docs give it claims jobs.

@@ -39,16 +39,15 @@ type GovernedQueue struct {
 	Out         int                      `json:"out"`                    // jobs that are delivered and have not ended
 }
 
-// GovernedPreview is what it would mean to govern a queue as a request says. What is not known is
-// left out.
+// GovernedPreview is what a definition of a governed queue would mean. What is not known is left out.
 type GovernedPreview struct {
 	Name       string          `json:"name"`
 	State      string          `json:"state,omitempty"`   // of a queue that is governed already: its state now
 	Definition json.RawMessage `json:"definition"`        // all layers, merged
-	Limits     []string        `json:"limits"`            // the names of those that would count its jobs
+	Limits     []string        `json:"limits"`            // the names of those that would count its jobs, or some of them
 	Ready      *int64          `json:"ready,omitempty"`   // jobs in the queue itself
 	Unacked    *int64          `json:"unacked,omitempty"` // jobs that workers have
-	Gated      int64           `json:"gated"`             // jobs that wait for limits
+	Gated      int64           `json:"gated"`             // jobs in jobs.gated
 	Scheduled  int64           `json:"scheduled"`
 	Retries    int64           `json:"retries"`
 	Full       *bool           `json:"full,omitempty"` // with max_waiting: so many jobs are gated that more are refused

@@ -97,10 +97,13 @@ func (f *fullFlow) end(ctx context.Context) error {
 }
 
 func (f *fullFlow) bound(must func(bool, string, ...any)) (err error) {
+	f.close()
 	if f.log, err = crew.ReadGoverned(f.path); err != nil {
 		return err
 	}
 	boundGoverned(f.log, must)
+	// What was taken shortly before counts too: the states are looked at three times a second.
+	must(f.taken[wire.QueueFull] < 300, "full queues took jobs: %v", f.taken)
 	_, shown := f.taken[wire.QueueSuspended]
 	must(shown, "no sidecar said that the queues are %s: %v", wire.QueueSuspended, f.taken)
 	return nil

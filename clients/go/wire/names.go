@@ -14,6 +14,9 @@ const (
 	JobEnds = "jobs.ends"
 )
 
+// MaxEnds is how many jobs a record of jobs.ends may be about.
+const MaxEnds = 100
+
 // Exchanges and queues.
 const (
 	ExchangeDirect = "jobs.direct"  // producers publish here, routing key = queue name

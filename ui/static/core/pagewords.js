@@ -295,11 +295,11 @@ export const governed = {
   askForget: (name) => `Govern ${name} no longer?`,
   withoutLimits: (n) => `${plural(n, 'job')}: delivered without limits`,
   aboutTheLayer: (more) => (more ? 'The queue is governed again as code and files define it.' : 'Nothing else defines it: the queue is governed no longer.'),
-  wouldBeFull: (n, most) => `${plural(n, 'job')} waiting, and ${count(most)} may: new jobs are refused until fewer than ${count(Math.max(1, Math.floor(most * 0.9)))} wait`,
+  wouldBeFull: (n, most) => `${plural(n, 'job')} waiting, and ${count(most)} may: new jobs are refused until fewer than ${count(most - Math.floor(most / 10))} wait`,
   wouldTake: (n, most) => (most ? `${count(n)} of ${count(most)} that may wait` : `${plural(n, 'job')} waiting, and any number may`),
   stopsNothing: (out, most) => `${plural(out, 'job')} out. The next is delivered when fewer than ${count(most)} are.`,
-  wouldCount: (limits) => (limits.length ? `Limits that count its jobs: ${limits.join(', ')}` : 'No limit counts its jobs'),
-  countedLater: (n) => `${plural(n, 'scheduled job or retry', 'scheduled jobs and retries')} counted when due`,
+  wouldCount: (limits) => (limits.length ? `Limits that count its jobs, or some of them: ${limits.join(', ')}` : 'No limit counts its jobs'),
+  countedLater: (n) => `${plural(n, 'scheduled job or retry', 'scheduled jobs and retries')}, which limits count when due`,
   drainsFirst: (n) => `${plural(n, 'job is', 'jobs are')} in the queue: nothing else is delivered until workers have taken them.`,
 };
 

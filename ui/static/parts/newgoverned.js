@@ -48,7 +48,7 @@ function Fields({ put, v, below = {} }) {
       <textarea class="in" rows="2" spellcheck=${false} placeholder=${was.weights} value=${v.weights} onInput=${set('weights')} /></label>`;
 }
 
-/** What it would mean to govern a queue so. @param {{name: string, layer: string, out?: number}} p `out`: jobs that are out now */
+/** What a definition of a governed queue would mean. @param {{name: string, layer: string, out?: number}} p `out`: jobs that are out now */
 const Preview = ({ name, layer, out = 0 }) => html`<${DryRun} kind="governed-queues" name=${name} layer=${layer} label=${words.preview} none=${words.noPreviewYet}
   show=${(/** @type {any} */ q) => html`<${Would} q=${q} out=${out} />`} />`;
 
@@ -58,6 +58,7 @@ function Would({ q, out }) {
   const within = (q.ready || 0) + (q.unacked || 0);
   const later = q.scheduled + q.retries;
   return html`<p class=${q.full ? 'warn strong' : ''}>${q.full ? words.wouldBeFull(q.gated, max) : words.wouldTake(q.gated, max)}</p>
+    ${q.definition.paused && html`<p class="warn strong">${words.meansPaused}</p>`}
     ${!q.state && html`<p class=${within ? 'warn strong' : 'dim small'}>${within ? words.drainsFirst(within) : words.whenGoverned}</p>`}
     <p class="dim small anywhere">${[words.wouldCount(q.limits), later > 0 && words.countedLater(later)].filter(Boolean).join(' · ')}</p>
     ${ahead > 0 && out > ahead && html`<p class="dim small">${words.stopsNothing(out, ahead)}</p>`}`;
