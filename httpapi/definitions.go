@@ -105,7 +105,7 @@ func layer(in *problem.Request) (json.RawMessage, error) {
 	return raw, in.Err()
 }
 
-// withOperator returns the layers of a definition as they would be with another one of the operator.
+// withOperator returns the layers of a definition with another one of the operator.
 func withOperator(layers map[string]wire.DefinedLayer, value json.RawMessage, now time.Time) map[string]wire.DefinedLayer {
 	would := map[string]wire.DefinedLayer{}
 	maps.Copy(would, layers)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/millrace-jobs/millrace/httpapi/answer"
@@ -118,7 +117,7 @@ func (a *governedAPI) preview(in *problem.Request, all wire.Definitions) error {
 func (a *governedAPI) limitsOf(queue string) []string {
 	names := []string{}
 	for _, d := range a.entries.Limits.Limits() {
-		if def, err := d.Definition(); err == nil && (len(def.Queues) == 0 || slices.Contains(def.Queues, queue)) {
+		if def, err := d.Definition(); err == nil && def.CoversQueue(queue) {
 			names = append(names, d.Name)
 		}
 	}

@@ -36,8 +36,8 @@ func ParseGoverned(raw []byte) (q GovernedQueue, err error) {
 	return q, q.check()
 }
 
-// Full reports whether more jobs are refused if so many wait: as many as may, and then until a tenth
-// of these is gone. was reports whether they are refused already.
+// Full reports whether more jobs are refused if so many wait: as many as may, and then until a
+// tenth of these is gone. was reports whether they are refused already.
 func (q *GovernedQueue) Full(waiting int64, was bool) bool {
 	most := q.MaxWaiting
 	if was {

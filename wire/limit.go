@@ -139,7 +139,12 @@ func (l *Limit) CheckWhole() error {
 
 // Covers reports whether the limit is about the jobs of a group.
 func (l *Limit) Covers(g Group) bool {
-	return (len(l.Queues) == 0 || slices.Contains(l.Queues, g.Queue)) && (len(l.Classes) == 0 || slices.Contains(l.Classes, g.Class))
+	return l.CoversQueue(g.Queue) && (len(l.Classes) == 0 || slices.Contains(l.Classes, g.Class))
+}
+
+// CoversQueue reports whether the limit is about jobs of a queue, of all or of some classes.
+func (l *Limit) CoversQueue(queue string) bool {
+	return len(l.Queues) == 0 || slices.Contains(l.Queues, queue)
 }
 
 // Of returns the bound of the jobs of a group, and the part of it that the limit counts apart

@@ -116,8 +116,8 @@ type End struct {
 	N       int64    `json:"n,omitempty"`     // claimed: its number in the epoch
 }
 
-// ParseEnd parses a record of jobs.ends, and the slots that it names. If some of the slots are wrong,
-// it returns the others beside the error.
+// ParseEnd parses a record of jobs.ends, and the slots that it names. If some of the slots are
+// wrong, it returns the others beside the error.
 func ParseEnd(body []byte) (e End, all []Slot, err error) {
 	if err := shared.CheckRecord(body); err != nil {
 		return e, nil, err

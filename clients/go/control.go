@@ -131,9 +131,9 @@ func (w *Worker) askPaused(ctx context.Context, s *session) {
 
 // leader is what a session knows of the leader, and where it asks.
 type leader struct {
-	mu      sync.Mutex
-	pub     *publisher // not that of the records: the broker closes it if the user may not read answers
-	unheard sync.Once
+	mu     sync.Mutex
+	pub    *publisher // not that of the records: the broker closes it if the user may not read answers
+	warned sync.Once  // that answers are refused
 	// Jobs of earlier epochs than this must be claimed; -1 if the leader has not said it.
 	claimBelow atomic.Int64
 }
@@ -158,7 +158,7 @@ func (s *session) ask(ctx context.Context, command map[string]string) (body []by
 	body, _ = json.Marshal(command)
 	a, err := pub.send(ctx, message{key: wire.LeaderInbox, asks: true, Publishing: amqp.Publishing{ContentType: "application/json", Body: body}})
 	if errors.Is(err, ErrRefused) {
-		s.leader.unheard.Do(func() {
+		s.leader.warned.Do(func() {
 			s.w.cfg.Logger.Error("millrace: the user may not read answers, so limited jobs that must be claimed wait", "error", err)
 		})
 	}

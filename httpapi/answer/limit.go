@@ -39,7 +39,8 @@ type GovernedQueue struct {
 	Out         int                      `json:"out"`                    // jobs that are delivered and have not ended
 }
 
-// GovernedPreview is what a definition of a governed queue would mean. What is not known is left out.
+// GovernedPreview is what a definition of a governed queue would mean. What is not known is left
+// out.
 type GovernedPreview struct {
 	Name       string          `json:"name"`
 	State      string          `json:"state,omitempty"`   // of a queue that is governed already: its state now

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -19,21 +18,22 @@ import (
 // fullFlow has as many jobs wait for governed queues as may, while programs that know nothing of
 // that publish more. Workers come at the end.
 type fullFlow struct {
-	beside
+	plainJobs
 	taken map[string]int // how many jobs were confirmed, by the state of the queues then
-	log   *crew.Governed
 }
 
-func newFull(w *world) flow { return &fullFlow{beside: beside{world: w}, taken: map[string]int{}} }
+func newFull(w *world) flow {
+	return &fullFlow{plainJobs: plainJobs{beside: beside{world: w}}, taken: map[string]int{}}
+}
 
 func (f *fullFlow) begin(ctx context.Context) error {
 	if err := f.declareHomes(); err != nil {
 		return err
 	}
+	if err := f.govern(ctx, `{"max_waiting":100,"paused":true}`); err != nil {
+		return err
+	}
 	for _, queue := range homes {
-		if _, err := f.ask(ctx, http.MethodPut, "/api/governed-queues/"+queue, `{"max_waiting":100,"paused":true}`); err != nil {
-			return err
-		}
 		if err := f.staff(1, crew.Producer(10*time.Millisecond), "p-"+queue, queue); err != nil {
 			return err
 		}
@@ -45,14 +45,12 @@ func (f *fullFlow) begin(ctx context.Context) error {
 // state returns the state of all governed queues, empty if they differ or no sidecar answers.
 func (f *fullFlow) state() string {
 	answer, failed := f.try(http.MethodGet, "/api/governed-queues", "")
-	states := map[string]bool{}
-	for _, state := range gjson.GetBytes(answer, "#.state").Array() {
-		states[state.String()] = true
-	}
-	if failed != "" || len(states) != 1 {
+	states := gjson.GetBytes(answer, "#.state").Array()
+	differs := func(state gjson.Result) bool { return state.String() != states[0].String() }
+	if failed != "" || len(states) == 0 || slices.ContainsFunc(states, differs) {
 		return ""
 	}
-	return slices.Collect(maps.Keys(states))[0]
+	return states[0].String()
 }
 
 // become waits until the sidecars say that all governed queues are in a state.
@@ -80,33 +78,22 @@ func (f *fullFlow) end(ctx context.Context) error {
 		return err
 	}
 	f.close()
-	for _, queue := range homes {
-		if _, err := f.ask(ctx, http.MethodPut, "/api/governed-queues/"+queue, `{"max_waiting":100}`); err != nil {
-			return err
-		}
+	if err := f.govern(ctx, `{"max_waiting":100}`); err != nil {
+		return err
 	}
 	if err := f.staffHomes(crew.Plain()); err != nil {
 		return err
 	}
-	return f.comes(ctx, func() (missing int, err error) {
-		if f.log, err = crew.ReadGoverned(f.path); err == nil {
-			missing = len(f.log.Missing())
-		}
-		return missing, err
-	})
+	return f.come(ctx)
 }
 
-func (f *fullFlow) bound(must func(bool, string, ...any)) (err error) {
+func (f *fullFlow) bound(must func(bool, string, ...any)) error {
 	f.close()
-	if f.log, err = crew.ReadGoverned(f.path); err != nil {
-		return err
-	}
-	boundGoverned(f.log, must)
 	// What was taken shortly before counts too: the states are looked at three times a second.
 	must(f.taken[wire.QueueFull] < 300, "full queues took jobs: %v", f.taken)
 	_, shown := f.taken[wire.QueueSuspended]
 	must(shown, "no sidecar said that the queues are %s: %v", wire.QueueSuspended, f.taken)
-	return nil
+	return f.plainJobs.bound(must)
 }
 
 func (f *fullFlow) String() string {

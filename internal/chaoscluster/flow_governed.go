@@ -13,12 +13,11 @@ import (
 // governedFlow governs queues and ends that, again and again, while programs that know nothing of
 // it publish plain jobs for them.
 type governedFlow struct {
-	beside
+	plainJobs
 	switches int
-	log      *crew.Governed
 }
 
-func newGoverned(w *world) flow { return &governedFlow{beside: beside{world: w}} }
+func newGoverned(w *world) flow { return &governedFlow{plainJobs: plainJobs{beside: beside{world: w}}} }
 
 // governEvery is how often a queue is governed, or no longer.
 const governEvery = 5 * time.Second
@@ -55,34 +54,15 @@ func (f *governedFlow) end(ctx context.Context) error {
 	for _, producers := range f.teams[len(homes):] {
 		producers.Stop()
 	}
-	for _, queue := range homes {
-		if _, err := f.ask(ctx, http.MethodPut, "/api/governed-queues/"+queue, "{}"); err != nil {
-			return err
-		}
-	}
-	return f.comes(ctx, func() (missing int, err error) {
-		if f.log, err = crew.ReadGoverned(f.path); err == nil {
-			missing = len(f.log.Missing())
-		}
-		return missing, err
-	})
-}
-
-func (f *governedFlow) bound(must func(bool, string, ...any)) (err error) {
-	if f.log, err = crew.ReadGoverned(f.path); err != nil {
+	if err := f.govern(ctx, "{}"); err != nil {
 		return err
 	}
-	boundGoverned(f.log, must)
-	must(f.switches > 3, "it was switched %d times", f.switches)
-	return nil
+	return f.come(ctx)
 }
 
-// boundGoverned checks that each plain job came, and none twice but for those of a leader that could
-// not know.
-func boundGoverned(log *crew.Governed, must func(bool, string, ...any)) {
-	missing, twice := log.Missing(), log.Twice()
-	must(len(missing) == 0, "%d plain jobs are lost: %.20q", len(missing), missing)
-	must(len(twice) == 0, "%d plain jobs came twice: %.20q", len(twice), twice)
+func (f *governedFlow) bound(must func(bool, string, ...any)) error {
+	must(f.switches > 3, "it was switched %d times", f.switches)
+	return f.plainJobs.bound(must)
 }
 
 func (f *governedFlow) String() string {
@@ -90,4 +70,41 @@ func (f *governedFlow) String() string {
 		return ""
 	}
 	return fmt.Sprintf("%d plain jobs, %d switches, %d copies fired again, %d workers killed", len(f.log.Sure), f.switches, f.log.Refired, f.killed())
+}
+
+// plainJobs are jobs of programs that know nothing of Millrace, for governed queues.
+type plainJobs struct {
+	beside
+	log *crew.Governed
+}
+
+// govern governs the queues.
+func (p *plainJobs) govern(ctx context.Context, definition string) error {
+	for _, queue := range homes {
+		if _, err := p.ask(ctx, http.MethodPut, "/api/governed-queues/"+queue, definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// come waits until all jobs have come that the broker has confirmed.
+func (p *plainJobs) come(ctx context.Context) error {
+	return p.comes(ctx, func() (missing int, err error) {
+		if p.log, err = crew.ReadGoverned(p.path); err == nil {
+			missing = len(p.log.Missing())
+		}
+		return missing, err
+	})
+}
+
+// bound checks that each job came, and none twice but for those of a leader that could not know.
+func (p *plainJobs) bound(must func(bool, string, ...any)) (err error) {
+	if p.log, err = crew.ReadGoverned(p.path); err != nil {
+		return err
+	}
+	missing, twice := p.log.Missing(), p.log.Twice()
+	must(len(missing) == 0, "%d plain jobs are lost: %.20q", len(missing), missing)
+	must(len(twice) == 0, "%d plain jobs came twice: %.20q", len(twice), twice)
+	return nil
 }

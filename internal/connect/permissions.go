@@ -14,8 +14,8 @@ import (
 const PermissionsTimeout = 5 * time.Second
 
 // Role is a kind of user of the broker, with the permissions that it needs: regular expressions
-// over names. Two parts are for LavinMQ. Its default exchange has no name, so some patterns also match
-// the empty name. It gives direct replies only to users who may read them.
+// over names. Two parts are for LavinMQ. Its default exchange has no name, so some patterns also
+// match the empty name. It gives direct replies only to users who may read them.
 type Role struct {
 	Name, Configure, Write, Read, Note string
 }
